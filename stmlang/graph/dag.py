@@ -1,0 +1,63 @@
+"""A topology as numbers: nodes, edges, and the pairs of edges that meet at a node (line edges)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Int64
+
+OPEN = -1
+"""Tail of an edge that enters from outside, head of one that leaves."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dag:
+    """A directed acyclic graph with classed and open edges.
+
+    `tail[e]`, `head[e]` are node numbers or OPEN, never both OPEN; `port[e]` is an index into `ports`. `node_shape` is the shape
+    of node arrays, its product the number of nodes, nodes numbered in C order. For regular topologies (`regular` holds the
+    axis sizes, else None) edges are ordered by port, and in each port as a C-ordered array of shape `node_shape` with that
+    port's axis one longer: edge `j` along the axis enters the `j`-th node and leaves the one before.
+    """
+
+    node_shape: tuple[int, ...]
+    tail: Int64[np.ndarray, " edges"]
+    head: Int64[np.ndarray, " edges"]
+    port: Int64[np.ndarray, " edges"]
+    ports: tuple[str, ...]
+    regular: tuple[int, ...] | None = None
+    names: tuple[str, ...] | None = field(default=None, repr=False)
+
+    @property
+    def node_count(self) -> int:
+        return int(np.prod(self.node_shape, dtype=np.int64))
+
+    @property
+    def edge_count(self) -> int:
+        return len(self.tail)
+
+    @cached_property
+    def entering(self) -> Int64[np.ndarray, " entering"]:
+        """Edges from outside, in order of their number."""
+        return np.flatnonzero(self.tail == OPEN)
+
+    @cached_property
+    def leaving(self) -> Int64[np.ndarray, " leaving"]:
+        """Edges to the outside, in order of their number."""
+        return np.flatnonzero(self.head == OPEN)
+
+    @cached_property
+    def line_edges(self) -> Int64[np.ndarray, "line_edges 2"]:
+        """Pairs `(incoming edge, outgoing edge)` of one node, sorted by node, then outgoing, then incoming edge number.
+
+        Leaf arrays over line edges are in this order. Raises MemoryError-free `ValueError` if their number passes 2^31.
+        """
+        from stmlang.graph.line import line_edges
+
+        return line_edges(self)
+
+    def reversed(self) -> Dag:
+        """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`."""
+        return Dag(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names)

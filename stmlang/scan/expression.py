@@ -1,0 +1,215 @@
+"""Typed expressions: what a gate's equation means once every name is resolved.
+
+Every expression has *free indices*, a subset of `INDICES` in that order. Values are indexed by node, head and direction
+besides, which are never written. An expression is evaluated for all nodes at once; `out` and `in` range over a node's outgoing
+and incoming ports. Expressions refer to gates by name; a scan lists its gates in dependency order, so no function over
+expressions needs to follow a reference recursively.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal, assert_never
+
+from stmlang.source.span import Span
+
+Index = Literal["out", "in", "key", "key'", "value", "value'", "track", "track'"]
+INDICES: tuple[Index, ...] = ("out", "in", "key", "key'", "value", "value'", "track", "track'")
+PORT_INDICES: tuple[Index, ...] = ("out", "in")
+STATE_INDICES: tuple[Index, ...] = INDICES[2:]
+
+
+def ordered(indices: set[Index]) -> tuple[Index, ...]:
+    """A set of indices in the order of `INDICES`."""
+    return tuple(index for index in INDICES if index in indices)
+
+
+class Function(Enum):
+    """Elementwise functions of one argument, except MINIMUM, MAXIMUM (two) and CLIP (x, low, high)."""
+
+    EXP = "exp"
+    LOG = "log"
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+    RELU = "relu"
+    SOFTPLUS = "softplus"
+    ABS = "abs"
+    SQRT = "sqrt"
+    SIN = "sin"
+    COS = "cos"
+    CAP = "cap"  # x / max(1, |x|): the identity on [-1, 1], scaled back to magnitude one outside
+    MINIMUM = "min"
+    MAXIMUM = "max"
+    CLIP = "clip"  # the identity between its bounds, gradient included, constant outside
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: float
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """How one declared index of a referenced gate is used: renamed to `index`, or pinned to the port `port`."""
+
+    declared: Index
+    index: Index | None
+    port: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRef:
+    """A leaf of the scan (a linear map's value, a learned constant, a given array), by name. `indices` are its own."""
+
+    leaf: str
+    indices: tuple[Index, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InputRef:
+    """The layer's query, key or value as given, before any redefinition; `bind` renames its one index."""
+
+    name: Literal["q", "k", "v"]
+    bind: tuple[Bind, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GateRef:
+    """Another gate of the scan; `bind` says for each of its declared indices what becomes of it here."""
+
+    gate: str
+    bind: tuple[Bind, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    function: Function
+    arguments: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`sum of (-1)^negative * term`; terms broadcast against each other by index name."""
+
+    terms: tuple[tuple[bool, Expr], ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`product of factor^(-1 if inverted)`."""
+
+    factors: tuple[tuple[bool, Expr], ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    base: Expr
+    exponent: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """The sum, mean or largest value over one index, which is free no longer. Over `out` (`in`) it ranges over the outgoing
+    (incoming) edges of the node; an empty sum is 0, an empty mean or maximum 0 too."""
+
+    kind: Literal["sum", "mean", "max"]
+    over: Index
+    argument: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalize:
+    """The argument rescaled along one index, which stays free.
+
+    `softmax`: `exp(a) / sum exp(a)`; `l2`: `a / sqrt(sum a^2 + 1e-6)`... see `L2_EPSILON`; `l1`: `a / max(1, sum |a|)`.
+    """
+
+    kind: Literal["softmax", "l1", "l2"]
+    over: Index
+    argument: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+L2_EPSILON = 1e-12
+"""`l2norm(k) = k / sqrt(sum k^2 + L2_EPSILON)`: defined at zero, gradient included, and never longer than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A point of the simplex over `out` by breaking a stick: with arguments `a, b, ...` (one fewer than ports, each in [0, 1]),
+    the ports in order get `a`, `(1-a) b`, `(1-a)(1-b) c`, ..., and the last one what is left. Regular topologies only."""
+
+    arguments: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Eye:
+    """One where both state indices are equal, else zero."""
+
+    first: Index
+    second: Index
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LineMask:
+    """One on the line edges that a multitree reduction of the topology's line graph keeps, else zero (`stmlang.graph.multitree`).
+    Only the stabilizer writes it; ragged topologies only. Free indices: out, in."""
+
+    span: Span = field(compare=False, repr=False)
+
+
+Expr = (
+    Number | LeafRef | InputRef | GateRef | Apply | Sum | Product | Power | Reduce | Normalize | Split | Eye | LineMask
+)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The expressions directly inside one, in order of writing."""
+    match expr:
+        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | LineMask():
+            return ()
+        case Apply(arguments=arguments) | Split(arguments=arguments):
+            return arguments
+        case Sum(terms=pairs) | Product(factors=pairs):
+            return tuple(part for _, part in pairs)
+        case Power(base=base, exponent=exponent):
+            return (base, exponent)
+        case Reduce(argument=argument) | Normalize(argument=argument):
+            return (argument,)
+        case _:
+            assert_never(expr)
+
+
+def free_indices(expr: Expr) -> tuple[Index, ...]:
+    """The free indices of an expression, in the order of `INDICES`."""
+    match expr:
+        case Number():
+            return ()
+        case LeafRef(indices=indices):
+            return ordered(set(indices))
+        case InputRef(bind=bind) | GateRef(bind=bind):
+            return ordered({entry.index for entry in bind if entry.index is not None})
+        case Eye(first=first, second=second):
+            return ordered({first, second})
+        case LineMask():
+            return ("out", "in")
+        case Split(arguments=arguments):
+            return ordered({"out", *(index for part in arguments for index in free_indices(part))})
+        case Reduce(over=over, argument=argument):
+            return ordered({index for index in free_indices(argument) if index != over})
+        case Apply() | Sum() | Product() | Power() | Normalize():
+            return ordered({index for part in children(expr) for index in free_indices(part)})
+        case _:
+            assert_never(expr)

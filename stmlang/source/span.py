@@ -1,0 +1,64 @@
+"""Source texts and places in them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A named text. `name` is what a person reads in front of a line number: a path, `std:...` or `<text>`.
+
+    The text is kept as written except that a byte order mark is dropped (`stmlang.source.read` does that), so offsets are
+    offsets into `text`. Lines end at `\\n`, `\\r\\n` or a lone `\\r`.
+    """
+
+    name: str
+    text: str = field(repr=False)
+
+    @cached_property
+    def line_starts(self) -> tuple[int, ...]:
+        """The offset at which each line begins; the first is 0."""
+        starts, text, at = [0], self.text, 0
+        while at < len(text):
+            character = text[at]
+            at += 1
+            if character == "\r" and at < len(text) and text[at] == "\n":
+                at += 1
+            if character in "\r\n":
+                starts.append(at)
+        return tuple(starts)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both counted from one; a column counts characters, a tab being one."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of a line counted from one, without its line end."""
+        start = self.line_starts[number - 1]
+        end = self.line_starts[number] if number < len(self.line_starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+
+@dataclass(frozen=True)
+class Span:
+    """The half-open range `[start, end)` of a file's text."""
+
+    file: SourceFile
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """The smallest span that holds both."""
+        return Span(self.file, min(self.start, other.start), max(self.end, other.end))
+
+    @property
+    def text(self) -> str:
+        return self.file.text[self.start : self.end]
+
+    def __repr__(self) -> str:
+        line, column = self.file.position(self.start)
+        return f"<{self.file.name}:{line}:{column}>"
