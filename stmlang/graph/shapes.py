@@ -1,0 +1,104 @@
+"""Shapes of everything a scan takes and gives: one rule, `(*nodes, head, [direction], ...)`.
+
+On a regular topology the node axes are the grid's own and a port index is a dense axis. On any other one an array that belongs
+to edges or to pairs of edges has one axis of them, in the order of `Dag`, in place of its node axes.
+"""
+
+from __future__ import annotations
+
+from stmlang.graph.dag import Dag
+from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
+from stmlang.scan.scan import Leaf, Scan
+from stmlang.scan.topology import is_regular, ports
+
+Shape = tuple[int, ...]
+
+
+def index_size(scan: Scan, index: Index) -> int:
+    """How many values an index takes; for `out` and `in` of a regular topology the number of ports.
+
+    Raises ValueError for a port index of any other topology: it has no size of its own there.
+    """
+    match index:
+        case "out" | "in":
+            if not is_regular(scan.topology):
+                raise ValueError(f"index '{index}' has no fixed size on a topology with ragged ports")
+            return len(ports(scan.topology))
+        case "key" | "key'":
+            return scan.key
+        case "value" | "value'":
+            return scan.value
+        case "track" | "track'":
+            return scan.track
+
+
+def leaf_shape(scan: Scan, dag: Dag, leaf: Leaf) -> Shape:
+    """The shape of a leaf's array (the rule is in `Leaf`): `(*sites, head, [direction], *indices)`."""
+    direction = (len(scan.directions),) if leaf.directional and len(scan.directions) > 1 else ()
+    dense = is_regular(scan.topology)
+    axes: tuple[Index, ...] = tuple(index for index in leaf.indices if dense or index in STATE_INDICES)
+    sites = () if leaf.kind == "param" else leaf_sites(scan, dag, leaf)
+    return (*sites, scan.heads, *direction, *(index_size(scan, index) for index in axes))
+
+
+def leaf_sites(scan: Scan, dag: Dag, leaf: Leaf) -> Shape:
+    """The axes in front of a leaf's head axis, were it no `param`: those of the nodes, one of edges, or one of line edges."""
+    if is_regular(scan.topology):
+        return dag.node_shape
+    match sum(index in PORT_INDICES for index in leaf.indices):
+        case 0:
+            return dag.node_shape
+        case 1:
+            return (dag.edge_count,)
+        case _:
+            return (len(dag.line_edges),)
+
+
+def query_shape(scan: Scan, dag: Dag) -> Shape:
+    """Of `q` and of `k`: `(*nodes, head, key)`."""
+    return (*dag.node_shape, scan.heads, scan.key)
+
+
+def value_shape(scan: Scan, dag: Dag) -> Shape:
+    """Of `v`: `(*nodes, head, value)`."""
+    return (*dag.node_shape, scan.heads, scan.value)
+
+
+def output_shape(scan: Scan, dag: Dag) -> Shape:
+    """Of the result: as `v`; where directions are concatenated, `(*nodes, direction * head, value)`."""
+    count = len(scan.directions) if scan.combine == "concat" else 1
+    return (*dag.node_shape, count * scan.heads, scan.value)
+
+
+def gating_shape(scan: Scan, dag: Dag) -> Shape:
+    """Of the gating matrix: `(*source nodes, *target nodes, head)`, heads as in the result."""
+    return (*dag.node_shape, *dag.node_shape, output_shape(scan, dag)[-2])
+
+
+def edge_state_shape(scan: Scan) -> Shape:
+    """Of the state on one edge: `(head, [track], key, value)`; a normalized scan has one more value column, that of ones."""
+    track = (scan.track,) if scan.track > 1 else ()
+    return (scan.heads, *track, scan.key, scan.value + (scan.normalize != "none"))
+
+
+def state_shapes(scan: Scan, dag: Dag, *, final: bool = False) -> tuple[dict[str, Shape], ...]:
+    """For each direction and port, the shape of the states on the edges that enter (or leave, if `final`).
+
+    Regular: `(*other axes, head, [track], key, value)`. Else `(edges of that port that enter, head, [track], key, value)`;
+    what enters against a port's sense is what leaves along it. Only the open edges of a port count; a port without any has
+    an array of length zero.
+    """
+    tail = edge_state_shape(scan)
+    found: list[dict[str, Shape]] = []
+    for direction in scan.directions:
+        shapes: dict[str, Shape] = {}
+        for number, name in enumerate(dag.ports):
+            if dag.regular is not None:
+                sites = dag.regular[:number] + dag.regular[number + 1 :]
+            else:
+                forward = (direction.senses[number] > 0) != final
+                edges = dag.entering if forward else dag.leaving
+                sites = (int((dag.port[edges] == number).sum()),)
+            shapes[name] = (*sites, *tail)
+        found.append(shapes)
+    return tuple(found)
