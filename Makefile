@@ -1,0 +1,58 @@
+# Every target but `clean` first makes `.venv` from the pinned versions in requirements.lock. No root, nothing outside this folder.
+#   make demo    the main job: compile, train on handwritten digits, write build/demo/report.html
+#   make test    the tests
+# PYTHON=python3.12 chooses the interpreter of a new `.venv`; WORKERS=1 runs the tests in one process; ARGS goes to the tool.
+
+PYTHON  ?= python3
+WORKERS ?= auto
+ARGS    ?=
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
+
+.PHONY: setup demo test test-slow bench lint format lock clean
+
+setup: $(READY)
+
+$(READY): requirements.lock pyproject.toml setup.py
+	@$(PYTHON) -c 'import sys; sys.exit("stmlang needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -qq --requirement requirements.lock
+	$(BIN)/python -m pip install -qq --constraint requirements.lock --no-build-isolation --editable '.[demo,test,dev]'
+	@touch $@
+
+demo: setup
+	$(BIN)/python -m stmlang.experiments.digits $(ARGS)
+
+test: setup
+	$(TESTS) -m 'not slow' $(ARGS)
+
+test-slow: setup
+	$(TESTS) -m slow $(ARGS)
+
+bench: setup
+	$(BIN)/python -m benchmarks.compile_time $(ARGS)
+
+# The editable install maps models/ to stmlang.models while Python runs, which a type checker cannot follow; it follows the links.
+lint: setup
+	@mkdir -p build/inside/stmlang
+	@for folder in stdlib models experiments; do ln -sfn ../../../$$folder build/inside/stmlang/$$folder; done
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Writes down the versions that are installed now: upgrade in .venv first, run the tests, then `make lock`.
+lock: setup
+	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip | grep -v ' @ ' > requirements.lock.new
+	mv requirements.lock.new requirements.lock
+	@touch $(READY)
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache

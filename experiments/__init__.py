@@ -1,0 +1,1 @@
+"""Runnable studies: data, training, a report."""

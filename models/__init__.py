@@ -1,0 +1,1 @@
+"""Equinox models made of compiled scans, one model to a file."""
