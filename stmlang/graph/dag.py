@@ -16,8 +16,9 @@ OPEN = -1
 class Dag:
     """A directed acyclic graph with classed and open edges.
 
-    `tail[e]`, `head[e]` are node numbers or OPEN, never both OPEN; `port[e]` is an index into `ports`. `node_shape` is the shape
-    of node arrays, its product the number of nodes, nodes numbered in C order. For regular topologies (`regular` holds the
+    `tail[e]`, `head[e]` are node numbers or OPEN, both OPEN only along a regular axis of size 0, where what enters leaves at
+    once; `port[e]` is an index into `ports`. `node_shape` is the shape of node arrays, its product the number of nodes, nodes
+    numbered in C order. For regular topologies (`regular` holds the
     axis sizes, else None) edges are ordered by port, and in each port as a C-ordered array of shape `node_shape` with that
     port's axis one longer: edge `j` along the axis enters the `j`-th node and leaves the one before.
     """
@@ -52,12 +53,14 @@ class Dag:
     def line_edges(self) -> Int64[np.ndarray, "line_edges 2"]:
         """Pairs `(incoming edge, outgoing edge)` of one node, sorted by node, then outgoing, then incoming edge number.
 
-        Leaf arrays over line edges are in this order. Raises MemoryError-free `ValueError` if their number passes 2^31.
+        Leaf arrays over line edges are in this order. Raises SpecError (STM3303), before anything is allocated, if their number
+        passes 2^31.
         """
         from stmlang.graph.line import line_edges
 
         return line_edges(self)
 
     def reversed(self) -> Dag:
-        """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`."""
+        """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`
+        of the graph."""
         return Dag(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names)

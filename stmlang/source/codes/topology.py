@@ -2,4 +2,73 @@
 
 from __future__ import annotations
 
-TOPOLOGY: dict[str, tuple[str, str]] = {}
+TOPOLOGY: dict[str, tuple[str, str]] = {
+    "STM3301": (
+        "graph given at run time",
+        "A topology written `dag(nodes <= N, edges <= E)` bounds the graphs that each call brings. Whatever needs the graph itself, "
+        "its levels or its plan, has to wait for the call.",
+    ),
+    "STM3302": (
+        "unbound size",
+        "An axis of a chain or grid may stay without a size while a spec is checked. To plan, compile or explain it every size "
+        "must be known, by a default in the spec or a setting from outside.",
+    ),
+    "STM3303": (
+        "topology too large",
+        "Nodes, edges and line edges (pairs of an incoming and an outgoing edge of one node) are numbered in 32 bits. A topology "
+        "with more than 2^31 - 1 of any of them is refused before memory is asked for.",
+    ),
+    "STM3304": (
+        "schedule too large",
+        "A sweep over the levels of a graph is driven by tables as wide as the widest step. A graph with many levels of which one "
+        "node has a huge number of edges would make tables of more than 2^31 - 1 entries.",
+    ),
+    "STM3401": (
+        "unreadable graph file",
+        "The graph file could not be opened or read; the operating system's reason is in the message.",
+    ),
+    "STM3402": (
+        "unknown graph format",
+        "The suffix of a graph file decides its format, unless `as FORMAT` says it. Known formats: edgelist, graphml, gml, dot, bif, "
+        "bench, pajek, newick.",
+    ),
+    "STM3403": (
+        "malformed graph file",
+        "The graph file breaks the rules of its format at the place shown.",
+    ),
+    "STM3404": (
+        "undirected graph",
+        "A scan needs the direction of every edge. The file declares an undirected graph, or one undirected edge.",
+    ),
+    "STM3405": (
+        "cycle in a graph file",
+        "The edges of a graph file lead from a node back to itself, so no order of evaluation exists. The message prints a shortest "
+        "cycle through one of its nodes.",
+    ),
+    "STM3406": (
+        "repeated edge",
+        "Two lines of a graph file give the same edge, in a format where that is most likely a slip. Formats in which parallel edges "
+        "have a meaning (BENCH, DOT, GML, GraphML) keep them; Pajek files, which repeat arcs as a habit, count them once.",
+    ),
+    "STM3407": (
+        "not a tree",
+        "A topology written `tree from ...` has its edges from the children to the root, so at most one edge leaves each node.",
+    ),
+    "STM3408": (
+        "undeclared node",
+        "An edge of a graph file names a node that the file never declares, in a format that requires it.",
+    ),
+    "STM3409": (
+        "node declared twice",
+        "Two declarations of a graph file name the same node, in a format where a name stands for one node.",
+    ),
+    "STM3410": (
+        "document type in an XML file",
+        "A GraphML file may not hold a document type or entity declarations: they can grow a small file to any size and reach other "
+        "files, and no graph needs them.",
+    ),
+    "STM3411": (
+        "empty graph file",
+        "The graph file holds no node.",
+    ),
+}

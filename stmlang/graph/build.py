@@ -1,0 +1,174 @@
+"""Declared topologies as numbers.
+
+Every regular topology is a product of chains, so the product of DAGs is the one construction that this file needs:
+
+    nodes of A x B   = pairs (a, b), numbered in C order
+    edges of A x B   = edges of A x nodes of B, then nodes of A x edges of B
+
+Ports come factor by factor. The edges of a port of one factor form the C-ordered array of shape `node_shape` in which that
+factor's node axes are replaced by the port's edges in their own order. For chains this is the order that `Dag` states: an
+array whose axis is one longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import assert_never
+
+import numpy as np
+from jaxtyping import Int64
+
+from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.limits import LARGEST, refuse_above_largest
+from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
+from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.span import Span
+
+
+def dag_of(topology: Topology) -> Dag:
+    """The graph of a topology whose sizes are all bound.
+
+    Raises SpecError: STM3301 for graphs given at run time, STM3302 for an axis without size, STM3303 beyond 2^31, and the
+    readers' errors for graph files.
+    """
+    match topology:
+        case Regular(axes=axes, span=span):
+            sizes = [_bound(axis.name, axis.size, span) for axis in axes]
+            return regular_dag(sizes, [axis.name for axis in axes], span)
+        case Static(nodes=nodes, edges=edges):
+            pairs = np.asarray(edges, np.int64).reshape(-1, 2)
+            return ragged_dag(len(nodes), pairs[:, 0], pairs[:, 1], nodes)
+        case CompleteTree(arity=arity, depth=depth, span=span):
+            return complete_tree(_bound("arity", arity, span), _bound("depth", depth, span), span)
+        case FromFile(path=path, format=format_name, tree=tree, span=span):
+            from stmlang.graph.readers import read_graph
+
+            return read_graph(path, format_name, tree, span)
+        case Runtime(span=span):
+            raise SpecError([_given_at_run_time(span)])
+        case Product(factors=factors, span=span):
+            names = [port.name for port in ports(topology)]
+            return product_dag([dag_of(factor) for factor in factors], names, span)
+        case _:
+            assert_never(topology)
+
+
+def regular_dag(sizes: Sequence[int], names: Sequence[str], span: Span | None = None) -> Dag:
+    """The chain or grid with these axis sizes (0 and 1 included) and port names, edges in the order that `Dag` states.
+
+    Along an axis of size 0 every edge is open at both ends: what enters leaves at once. Raises SpecError (STM3303) beyond
+    2^31 nodes or edges.
+    """
+    _refuse_large_product([(size, size + 1) for size in sizes], span)
+    built = product_dag([_chain(size, name) for size, name in zip(sizes, names, strict=True)], names, span)
+    return Dag(built.node_shape, built.tail, built.head, built.port, built.ports, tuple(sizes))
+
+
+def ragged_dag(
+    node_count: int,
+    tail: Int64[np.ndarray, " edges"],
+    head: Int64[np.ndarray, " edges"],
+    names: tuple[str, ...] | None = None,
+) -> Dag:
+    """A graph with the one port `edge`. The caller vouches that it is acyclic."""
+    port = np.zeros(len(tail), np.int64)
+    return Dag((node_count,), tail.astype(np.int64), head.astype(np.int64), port, ("edge",), None, names)
+
+
+def complete_tree(arity: int, depth: int, span: Span | None = None) -> Dag:
+    """The tree whose inner nodes have `arity` children, all leaves `depth` edges from the root, edges to the root.
+
+    Nodes are numbered from the deepest level to the root, which is last, and edge `k` leaves node `k`. A tree of arity 0 is its
+    root. Raises SpecError (STM3303) beyond 2^31 nodes.
+    """
+    if arity <= 1:
+        count = 1 + arity * depth
+        refuse_above_largest("nodes", count, span)
+        tail = np.arange(count - 1, dtype=np.int64)
+        return ragged_dag(count, tail, tail + 1)
+    widths: list[int] = []
+    while len(widths) <= depth and sum(widths) <= LARGEST:
+        widths.append(arity ** len(widths))
+    count = sum(widths)
+    refuse_above_largest("nodes", count, span)
+    head = np.empty(count - 1, np.int64)
+    start = 0
+    for width in reversed(widths[1:]):
+        head[start : start + width] = start + width + np.arange(width) // arity
+        start += width
+    return ragged_dag(count, np.arange(count - 1, dtype=np.int64), head)
+
+
+def product_dag(factors: Sequence[Dag], names: Sequence[str], span: Span | None = None) -> Dag:
+    """The product of graphs; `names` name its ports, factor by factor.
+
+    Raises SpecError (STM3303) beyond 2^31 nodes or edges.
+    """
+    counts = [factor.node_count for factor in factors]
+    _refuse_large_product([(factor.node_count, factor.edge_count) for factor in factors], span)
+    parts: list[tuple[Int64[np.ndarray, " edges"], Int64[np.ndarray, " edges"]]] = []
+    for place, factor in enumerate(factors):
+        before, after = prod(counts[:place]), prod(counts[place + 1 :])
+        for port in range(len(factor.ports)):
+            chosen = factor.port == port
+            ends = (factor.tail[chosen], factor.head[chosen])
+            parts.append((_spread(ends[0], before, counts[place], after), _spread(ends[1], before, counts[place], after)))
+    sizes = [len(tail) for tail, _ in parts]
+    return Dag(
+        node_shape=tuple(size for factor in factors for size in factor.node_shape),
+        tail=np.concatenate([tail for tail, _ in parts]),
+        head=np.concatenate([head for _, head in parts]),
+        port=np.repeat(np.arange(len(parts), dtype=np.int64), sizes),
+        ports=tuple(names),
+    )
+
+
+def _chain(size: int, name: str) -> Dag:
+    """The chain of `size` nodes; edge `j` enters node `j` and leaves node `j - 1`."""
+    nodes = np.arange(size, dtype=np.int64)
+    outside = np.asarray([OPEN], np.int64)
+    tail, head = np.concatenate([outside, nodes]), np.concatenate([nodes, outside])
+    return Dag((size,), tail, head, np.zeros(size + 1, np.int64), (name,))
+
+
+def _spread(ends: Int64[np.ndarray, " ends"], before: int, count: int, after: int) -> Int64[np.ndarray, " edges"]:
+    """Nodes (or OPEN) of one factor as nodes of the product, for all nodes of the factors before and after it."""
+    outer = np.arange(before, dtype=np.int64)[:, None, None] * count
+    inner = np.arange(after, dtype=np.int64)
+    middle = ends[None, :, None]
+    return np.where(middle == OPEN, OPEN, (outer + middle) * after + inner).reshape(-1)
+
+
+def _refuse_large_product(counts: Sequence[tuple[int, int]], span: Span | None) -> None:
+    """Refuses a product by the counts (nodes, edges) of its factors, before any of it is allocated."""
+    nodes = [count for count, _ in counts]
+    refuse_above_largest("nodes", prod(nodes), span)
+    edges = sum(count * prod(nodes[:place]) * prod(nodes[place + 1 :]) for place, (_, count) in enumerate(counts))
+    refuse_above_largest("edges", edges, span)
+
+
+def _bound(name: str, size: int | None, span: Span) -> int:
+    """A size that has to be known by now."""
+    if size is None:
+        raise SpecError(
+            [
+                Diagnostic(
+                    "STM3302",
+                    f"the size `{name}` of this topology is not known",
+                    span,
+                    help=f"give it a default, `{name} = 14`, or set it: `--set {name}=14`, `stmlang.compile(..., {name}=14)`",
+                )
+            ]
+        )
+    return size
+
+
+def _given_at_run_time(span: Span) -> Diagnostic:
+    return Diagnostic(
+        "STM3301",
+        "this topology is given at run time, so there is no graph to work on yet",
+        span,
+        notes=("`dag(nodes <= N, edges <= E)` only bounds the graphs that a call will bring",),
+        help='for one graph that is known now, write it out, `dag { a -> b }`, or name its file, `dag from "graph.dot"`',
+    )

@@ -1,0 +1,40 @@
+"""Which edges meet which node, as compressed rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Items grouped by row: row `r` holds `item[start[r] : start[r + 1]]`, in increasing order."""
+
+    start: Int64[np.ndarray, " rows_and_one"]
+    item: Int64[np.ndarray, " items"]
+
+    @property
+    def size(self) -> Int64[np.ndarray, " rows"]:
+        return np.diff(self.start)
+
+    def of(self, rows: Int64[np.ndarray, " chosen"]) -> Int64[np.ndarray, " items"]:
+        """The items of several rows, one row after the other."""
+        first, count = self.start[rows], self.start[rows + 1] - self.start[rows]
+        return self.item[np.repeat(first, count) + within(count)]
+
+
+def rows(row: Int64[np.ndarray, " items"], count: int) -> Rows:
+    """Groups the items `0, 1, ...` by their row; negative rows (open ends) are left out."""
+    item = np.argsort(row, kind="stable")
+    item = item[np.searchsorted(row[item], 0) :]
+    start = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(row[item], minlength=count), out=start[1:])
+    return Rows(start, item)
+
+
+def within(counts: Int64[np.ndarray, " groups"]) -> Int64[np.ndarray, " items"]:
+    """`0, 1, ..., counts[0] - 1, 0, 1, ..., counts[1] - 1, ...`."""
+    starts = np.cumsum(counts) - counts
+    return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts, counts)
