@@ -164,15 +164,13 @@ class Eye:
 
 @dataclass(frozen=True, slots=True)
 class LineMask:
-    """One on the line edges that a multitree reduction of the topology's line graph keeps, else zero (`stmlang.graph.multitree`).
-    Only the stabilizer writes it; ragged topologies only. Free indices: out, in."""
+    """One on the line edges that a multitree reduction of the topology's line graph keeps, else zero
+    (`stmlang.graph.multitree`). Only the stabilizer writes it; ragged topologies only. Free indices: out, in."""
 
     span: Span = field(compare=False, repr=False)
 
 
-Expr = (
-    Number | LeafRef | InputRef | GateRef | Apply | Sum | Product | Power | Reduce | Normalize | Split | Eye | LineMask
-)
+Expr = Number | LeafRef | InputRef | GateRef | Apply | Sum | Product | Power | Reduce | Normalize | Split | Eye | LineMask
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
