@@ -185,9 +185,7 @@ class TopologyProduct:
     span: Span
 
 
-TopologyExpression = (
-    TopologyCall | TopologyRuntime | TopologyInline | TopologyFile | TopologyName | TopologyProduct
-)
+TopologyExpression = TopologyCall | TopologyRuntime | TopologyInline | TopologyFile | TopologyName | TopologyProduct
 
 
 # --- items -----------------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 SYNTAX: dict[str, tuple[str, str]] = {
     "STM0001": (
         "file not found",
-        "No file of this name exists. Paths are taken relative to the current directory; a spec of the installed library is "
-        "named `std:folder/name`.",
+        "No file of this name exists. Paths are taken relative to the current directory; a spec of the installed library "
+        "is named `std:folder/name`.",
     ),
     "STM0002": (
         "not a file",
@@ -18,8 +18,8 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0004": (
         "text too large",
-        "A text may hold up to 1 MiB and 100,000 words and signs, which keeps every check of it fast. Graphs larger than that "
-        'belong into a graph file: `dag from "file"`.',
+        "A text may hold up to 1 MiB and 100,000 words and signs, which keeps every check of it fast. Graphs larger than "
+        'that belong into a graph file: `dag from "file"`.',
     ),
     "STM0005": (
         "not UTF-8",
@@ -35,13 +35,13 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0102": (
         "sign of another language",
-        "The sign is how another language, or a typeset formula, writes something that is written differently here: powers are "
-        "`^`, equations `=`, comments start with `#`, an edge is `->`, the minus is the one on the keyboard.",
+        "The sign is how another language, or a typeset formula, writes something that is written differently here: "
+        "powers are `^`, equations `=`, comments start with `#`, an edge is `->`, the minus is the one on the keyboard.",
     ),
     "STM0103": (
         "malformed number",
-        "Numbers are decimal: `1`, `.5`, `2.5e-3`. Digits are needed after a point and after an exponent's `e`, and a number may "
-        "not run into a name. A number has to fit into double precision.",
+        "Numbers are decimal: `1`, `.5`, `2.5e-3`. Digits are needed after a point and after an exponent's `e`, and a "
+        "number may not run into a name. A number has to fit into double precision.",
     ),
     "STM0104": (
         "unterminated string",
@@ -49,8 +49,8 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0105": (
         "not an ASCII name",
-        "Names are made of the letters a-z and A-Z, digits and `_`, and do not start with a digit, so that they can be typed and "
-        "told apart anywhere. An index may end in a prime, `key'`.",
+        "Names are made of the letters a-z and A-Z, digits and `_`, and do not start with a digit, so that they can be "
+        "typed and told apart anywhere. An index may end in a prime, `key'`.",
     ),
     "STM0201": (
         "unexpected word or sign",
@@ -58,7 +58,8 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0202": (
         "bracket never closed",
-        "A bracket was opened and the line, the item or the text ends before it is closed. The label shows where it was opened.",
+        "A bracket was opened and the line, the item or the text ends before it is closed. The label shows where it was "
+        "opened.",
     ),
     "STM0203": (
         "bracket without a partner",
@@ -66,8 +67,8 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0204": (
         "nested too deeply",
-        "Brackets, leading minus signs and powers may be nested 100 deep, all together. Name a part in an equation of its own and use "
-        "the name.",
+        "Brackets, leading minus signs and powers may be nested 100 deep, all together. Name a part in an equation of its "
+        "own and use the name.",
     ),
     "STM0205": (
         "missing `=`",
@@ -75,8 +76,8 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0206": (
         "reserved word",
-        "`topology`, `scan`, `def` and `use` begin an item and cannot name anything; `directions`, `stabilize`, `normalize` and "
-        "`read` begin a setting and cannot name a gate.",
+        "`topology`, `scan`, `def` and `use` begin an item and cannot name anything; `directions`, `stabilize`, "
+        "`normalize` and `read` begin a setting and cannot name a gate.",
     ),
     "STM0207": (
         "missing comma",
@@ -88,17 +89,12 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0209": (
         "line goes on",
-        "An item, an equation or a setting ends with its line or at a `;`. A line goes on where a bracket is open, where it ends with "
-        "an operator, `=` or a comma, and where the next one begins with an operator.",
+        "An item, an equation or a setting ends with its line or at a `;`. A line goes on where a bracket is open, where "
+        "it ends with an operator, `=` or a comma, and where the next one begins with an operator.",
     ),
     "STM0210": (
         "outside a scan",
-        "Equations and settings stand between the braces of a scan. Outside, a text holds `topology`, `def`, `use` and `scan` "
-        "items.",
-    ),
-    "STM0211": (
-        "item inside braces",
-        "A `topology`, `def`, `use` or `scan` item begins inside the braces of another item. They do not nest: most likely a `}` is "
-        "missing before it.",
+        "Equations and settings stand between the braces of a scan. Outside, a text holds `topology`, `def`, `use` and "
+        "`scan` items.",
     ),
 }

@@ -1,0 +1,45 @@
+"""The nearest of the names that exist, for "did you mean"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate closest to a name, or None where none is near.
+
+    One that differs in case only comes first; else the one at the smallest edit distance (insertions, deletions,
+    substitutions, swaps of neighbours), which may be a third of the name's length, at least 1 and at most 4. Ties go to the
+    candidate that comes first.
+    """
+    found: str | None = None
+    limit = min(4, max(1, len(name) // 3))
+    for candidate in candidates:
+        if candidate == name:
+            continue
+        if candidate.lower() == name.lower():
+            return candidate
+        # Replacing all of a one- or two-letter name is no likeness.
+        distance = edit_distance(name.lower(), candidate.lower(), limit)
+        if distance <= limit and distance < min(len(name), len(candidate)):
+            found, limit = candidate, distance - 1
+    return found
+
+
+def edit_distance(left: str, right: str, limit: int) -> int:
+    """The Damerau-Levenshtein distance (each place edited once), or `limit + 1` if it is larger than `limit`."""
+    if abs(len(left) - len(right)) > limit:
+        return limit + 1
+    before: list[int] = []
+    previous = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        row = [i]
+        for j, b in enumerate(right, 1):
+            cost = min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+        before, previous = previous, row
+    return min(previous[-1], limit + 1)

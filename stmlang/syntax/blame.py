@@ -1,0 +1,199 @@
+"""What to say about a token that cannot stand where it stands."""
+
+from __future__ import annotations
+
+from stmlang.source.diagnostic import Diagnostic
+from stmlang.source.span import SourceFile, Span
+from stmlang.source.suggest import nearest
+from stmlang.syntax.layout import ITEM_KINDS, NAME_KINDS, OPERATORS
+from stmlang.syntax.lexer import ITEM_WORDS, SIGNS, Token
+
+_WORDS = {
+    "NAME": "a name",
+    "PRIMED": "an index",
+    "NUMBER": "a number",
+    "STRING": 'a path in double quotes, as in `"graph.bif"`',
+    "GRAPH": "`dag { ... }`",
+    "ON": "`on`",
+    "FROM": "`from`",
+    "AS": "`as`",
+    "SETTING": "a setting",
+    "SEPARATOR": "the end of the line",
+    "$END": "the end of the text",
+    **{kind: f"`{word}`" for word, kind in ITEM_WORDS.items()},
+    **{kind: f"`{sign}`" for sign, kind in SIGNS.items()},
+}
+_ORDER = list(_WORDS)
+_STARTS_VALUE = NAME_KINDS | {"NUMBER", "LPAR", "PRIMED"}
+_SETTING_EXAMPLES = {
+    "directions": "write `directions both`, `directions all` or `directions +rows -cols`",
+    "stabilize": "write `stabilize P`, `D`, `auto` or `none`",
+    "normalize": "write `normalize none`, `sum` or `mlstm`",
+    "read": "write `read after`",
+}
+
+
+def blame(source: SourceFile, tokens: list[Token], at: int, expected: set[str], braced: bool) -> Diagnostic:
+    """The diagnostic for `tokens[at]`, where one of the kinds `expected` was; `braced` inside the braces of an item."""
+    return _Blame(source, tokens, at, expected, braced).diagnostic()
+
+
+class _Blame:
+    def __init__(self, source: SourceFile, tokens: list[Token], at: int, expected: set[str], braced: bool) -> None:
+        self.source, self.expected, self.braced = source, expected, braced
+        self.token = tokens[at]
+        self.previous = tokens[at - 1] if at else None
+        self.before = tokens[at - 2] if at > 1 else None
+
+    # --- places
+
+    def _at(self, token: Token) -> Span:
+        return Span(self.source, token.start, token.end)
+
+    def _behind(self) -> Span:
+        """Just behind the last token before the fault."""
+        end = self.previous.end if self.previous else self.token.start
+        return Span(self.source, end, end)
+
+    def _here(self) -> Span:
+        """The token, or the end of what came before where the statement ended too soon."""
+        return self._behind() if self._ends() else self._at(self.token)
+
+    def _ends(self) -> bool:
+        return self.token.kind in ("SEPARATOR", "$END") or (self.token.kind == "RBRACE" and self.braced)
+
+    def _found(self) -> str:
+        if self.token.kind == "$END":
+            return "the end of the text"
+        return "the end of the line" if self.token.kind == "SEPARATOR" else f"`{self.token.text or '}'}`"
+
+    def _after(self) -> str:
+        return f" after `{self.previous.text}`" if self.previous is not None and self.previous.text.strip() else ""
+
+    # --- cases, the most telling first
+
+    def diagnostic(self) -> Diagnostic:
+        for case in (self._reserved, self._setting, self._equal_sign, self._value, self._comma, self._outside, self._two_signs):
+            found = case()
+            if found is not None:
+                return found
+        return self._general()
+
+    def _reserved(self) -> Diagnostic | None:
+        """An item's keyword where a name should stand, or a setting's where an equation begins."""
+        previous = self.previous
+        if self.token.kind in ITEM_KINDS and "NAME" in self.expected:
+            return self._reserved_word(self.token)
+        if previous is None or self.token.kind not in ("EQUAL", "LSQB", "LPAR"):
+            return None
+        if previous.kind in ITEM_KINDS or previous.kind == "SETTING":
+            return self._reserved_word(previous)
+        return None
+
+    def _reserved_word(self, word: Token) -> Diagnostic:
+        what = "a setting" if word.kind == "SETTING" else "an item"
+        return Diagnostic(
+            "STM0206",
+            f"`{word.text}` cannot be a name here: the word begins {what}",
+            self._at(word),
+            help=f"choose another name, such as `{word.text}_`",
+        )
+
+    def _setting(self) -> Diagnostic | None:
+        if self.previous is None or self.previous.kind != "SETTING":
+            return None
+        word = self.previous.text
+        message = f"`{word}` needs a word behind it" if self._ends() else f"{self._found()} cannot follow `{word}`"
+        return Diagnostic("STM0201", message, self._here(), help=_SETTING_EXAMPLES[word])
+
+    def _equal_sign(self) -> Diagnostic | None:
+        if "EQUAL" not in self.expected or not self.expected <= {"EQUAL", "LSQB"}:
+            return None
+        if self.token.kind in OPERATORS and self.token.kind != "CARET" and self.braced and "LSQB" in self.expected:
+            return Diagnostic(
+                "STM0205",
+                f"an equation is `name = value`: `=` expected, found {self._found()}",
+                self._here(),
+                notes=("a statement begins with the name that it gives a value to",),
+            )
+        return Diagnostic("STM0205", f"`=` expected{self._after()}, found {self._found()}", self._behind())
+
+    def _value(self) -> Diagnostic | None:
+        if "NUMBER" not in self.expected:
+            return None
+        if self.token.kind == "PLUS":
+            return Diagnostic("STM0208", "a value has no leading `+`", self._at(self.token), help="leave the `+` away")
+        closing = self.token.kind in ("RPAR", "RSQB")
+        if closing and self.previous is not None and self.previous.kind == "COMMA":
+            return Diagnostic("STM0208", "a list does not end with a comma", self._at(self.previous), help="remove the comma")
+        if self.token.kind == "STRING":
+            return Diagnostic("STM0208", "a value is expected, and a string is none", self._at(self.token))
+        if self.token.kind == "PRIMED":
+            return Diagnostic(
+                "STM0208",
+                f"`{self.token.text}` is an index and no value",
+                self._at(self.token),
+                help="a prime is for an index in square brackets or behind `over =`",
+            )
+        return Diagnostic("STM0208", f"a value is missing{self._after()}: found {self._found()}", self._here())
+
+    def _comma(self) -> Diagnostic | None:
+        """Two entries of a list side by side."""
+        if "COMMA" not in self.expected or not self.expected & {"RPAR", "RSQB"} or self.token.kind not in _STARTS_VALUE:
+            return None
+        help = "write `*` for a product" if "STAR" in self.expected else None
+        return Diagnostic("STM0207", f"`,` or `{self._closing()}` expected before {self._found()}", self._behind(), help=help)
+
+    def _closing(self) -> str:
+        return ")" if "RPAR" in self.expected else "]"
+
+    def _outside(self) -> Diagnostic | None:
+        """Something at the top of a text that is no item."""
+        if self.braced or "TOPOLOGY" not in self.expected:
+            return None
+        near = nearest(self.token.text, ITEM_WORDS)
+        return Diagnostic(
+            "STM0210",
+            f"an item is expected, found {self._found()}",
+            self._at(self.token),
+            notes=("equations and settings stand between the braces of a scan",) if self.token.kind in NAME_KINDS else (),
+            help=f"did you mean `{near}`?" if near else "an item begins with `topology`, `def`, `use` or `scan`",
+        )
+
+    def _two_signs(self) -> Diagnostic | None:
+        """Signs that make sense alone but not here: a second `=`, a second bracket, a second arrow, a number for a node."""
+        kind, previous = self.token.kind, self.previous
+        here = self._at(self.token)
+        if kind == "ARROW" and "SEPARATOR" in self.expected:
+            return Diagnostic("STM0201", "only one `->` to an arrow", here, help="write `a -> b; b -> c`")
+        if kind == "LSQB" and previous is not None and previous.kind == "RSQB":
+            return Diagnostic("STM0201", "all indices stand in one bracket", here, help="write `name[out, in]`")
+        if kind == "EQUAL" and "SEPARATOR" in self.expected:
+            return Diagnostic("STM0201", "an equation has one `=`", here)
+        if kind == "NUMBER" and "NAME" in self.expected:
+            return Diagnostic("STM0201", f"a name is expected, found the number {self._found()}", here)
+        if "SEPARATOR" in self.expected and (kind in _STARTS_VALUE or kind in ITEM_KINDS or kind in ("SETTING", "GRAPH")):
+            return Diagnostic(
+                "STM0209",
+                f"{self._found()} cannot follow{self._after().removeprefix(' after')} on this line",
+                here,
+                help="begin a new line, put a `;` between two statements, or write the operator that is missing",
+            )
+        return None
+
+    def _general(self) -> Diagnostic:
+        wanted = self._wanted()
+        message = f"{wanted} expected{self._after()}, found {self._found()}" if wanted else f"unexpected {self._found()}"
+        return Diagnostic("STM0201", message, self._here())
+
+    def _wanted(self) -> str:
+        """What could have come, in words; operators only where nothing else could."""
+        kinds = self.expected - {"BROKEN"}
+        if kinds & NAME_KINDS and "NAME" in kinds:
+            kinds = (kinds - NAME_KINDS) | {"NAME"}
+        if kinds >= OPERATORS:
+            kinds = kinds - OPERATORS - {"LSQB"}
+        if "SEPARATOR" in kinds:
+            kinds = kinds - {"$END"}
+        words = [_WORDS[kind] for kind in sorted(kinds, key=_ORDER.index)]
+        return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" or {words[-1]}" if words else ""

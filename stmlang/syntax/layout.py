@@ -1,0 +1,244 @@
+"""Brackets and line ends: where a statement stops, where a line goes on, and which brackets have no partner.
+
+Input is the lexer's tokens. Output are those of the grammar: line ends become SEPARATOR or nothing, `dag` and `tree` before a
+brace GRAPH, the words that begin a setting SETTING. Where a bracket is wrong, a BROKEN token makes the parser give up the
+statement, whose fault is reported here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stmlang.source.diagnostic import Diagnostic, Label
+from stmlang.source.span import Span
+from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS, Lexed, Token
+
+MAX_NESTING = 100
+"""Open brackets, leading minus signs and powers inside each other; bounds the depth of every tree."""
+
+ITEM_KINDS = frozenset(ITEM_WORDS.values())
+NAME_KINDS = frozenset({"NAME", "ON", "FROM", "AS"})
+OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "CARET"})
+_OPENING = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+_CLOSING = {closing: opening for opening, closing in _OPENING.items()}
+_OPERAND_ENDS = NAME_KINDS | {"PRIMED", "NUMBER", "RPAR", "RSQB"}
+_GOES_ON_AFTER = OPERATORS | {"EQUAL", "COMMA", "ATMOST", "DOT"}
+_GOES_ON_BEFORE = OPERATORS | {"EQUAL", "COMMA", "ATMOST", "LBRACE", "RPAR", "RSQB"}
+
+
+@dataclass
+class _Open:
+    token: Token
+    graph: bool
+    nested: int = 0  # minus signs and powers since the last operator that does not nest
+
+
+class Layout:
+    """One pass over the tokens of a text; `run` returns the tokens for the parser, `$END` last."""
+
+    def __init__(self, lexed: Lexed) -> None:
+        self._lexed = lexed
+        self._tokens = lexed.tokens
+        self._out: list[Token] = []
+        self._stack: list[_Open] = []
+        self._ground = _Open(Token("$END", "", 0, 0), False)
+        self._nesting = 0
+        self._separator: Token | None = None
+        self._first = True  # whether the next token is the first of its line
+        self._line_start = 0
+        self._indent = 0  # of the line on which the current statement begins
+        self._too_deep = False
+
+    def run(self) -> list[Token]:
+        for at, token in enumerate(self._tokens):
+            if token.kind == "NEWLINE":
+                if not self._in_list():
+                    self._separator = self._separator or token
+                self._first, self._line_start = True, token.end
+            elif token.kind == "SEMICOLON" and not self._in_list():
+                self._separator = token
+            else:
+                self._place(at, token)
+                self._first = False
+        return self._out
+
+    # --- where are we
+
+    def _in_list(self) -> bool:
+        return bool(self._stack) and self._stack[-1].token.kind != "LBRACE"
+
+    def _in_graph(self) -> bool:
+        return bool(self._stack) and self._stack[-1].graph
+
+    def _previous(self) -> Token | None:
+        return self._out[-1] if self._out else None
+
+    def _next_kind(self, at: int) -> str:
+        return self._tokens[at + 1].kind if at + 1 < len(self._tokens) else "$END"
+
+    def _brace_follows(self, at: int) -> bool:
+        """Whether the next token but line ends is `{`."""
+        ahead = at + 1
+        while ahead < len(self._tokens) and self._tokens[ahead].kind == "NEWLINE":
+            ahead += 1
+        return ahead < len(self._tokens) and self._tokens[ahead].kind == "LBRACE"
+
+    def _begins_item(self, at: int) -> bool:
+        """`scan name`, `def name`, ... where a line or a statement begins."""
+        return self._tokens[at].kind in ITEM_KINDS and self._next_kind(at) in NAME_KINDS
+
+    def _begins_statement(self, at: int) -> bool:
+        """Whether an item, `name =`, `name[...] =` or a setting begins here, as no expression that goes on can."""
+        token, following = self._tokens[at], self._next_kind(at)
+        if self._begins_item(at):
+            return True
+        if token.kind not in NAME_KINDS:
+            return False
+        if following == "EQUAL" or (token.text in SETTING_WORDS and following in NAME_KINDS):
+            return True
+        if following != "LSQB":
+            return False
+        for ahead in range(at + 2, len(self._tokens)):
+            kind = self._tokens[ahead].kind
+            if kind == "RSQB":
+                return self._next_kind(ahead) == "EQUAL"
+            if kind in ("NEWLINE", "LSQB", "LPAR", "LBRACE", "RBRACE"):
+                return False
+        return False
+
+    # --- one token
+
+    def _place(self, at: int, token: Token) -> None:
+        fresh = self._first or self._separator is not None
+        if self._in_list() and (token.kind in ("RBRACE", "$END") or (self._first and self._line_breaks_off(at, token))):
+            self._unclosed_list()
+            self._separator = self._separator or token
+        if fresh and self._stack and not self._in_list() and self._begins_item(at):
+            self._unclosed_brace()
+        if token.kind == "$END":
+            while self._stack:
+                self._unclosed_brace()
+            self._out.append(token)
+            return
+        self._separate(at, token)
+        self._emit(self._contextual(at, token))
+
+    def _line_breaks_off(self, at: int, token: Token) -> bool:
+        """Inside ( or [ a line begins that cannot belong there: the bracket before it was left open."""
+        if self._begins_item(at):
+            return True
+        previous = self._previous()
+        outdented = token.start - self._line_start <= self._indent
+        return previous is not None and previous.kind in _OPERAND_ENDS and outdented and self._begins_statement(at)
+
+    def _separate(self, at: int, token: Token) -> None:
+        """Put the separator that stands before a token, unless the line goes on or nothing is there to be separated."""
+        separator, self._separator = self._separator, None
+        previous = self._previous()
+        begins = previous is None or previous.kind == "LBRACE"
+        if separator is not None and not begins and previous is not None and token.kind != "RBRACE":
+            soft = separator.kind == "NEWLINE"
+            goes_on = token.kind in _GOES_ON_BEFORE or (previous.kind in _GOES_ON_AFTER and not self._begins_statement(at))
+            if not (soft and goes_on):
+                self._out.append(Token("SEPARATOR", separator.text, separator.start, separator.end))
+                begins = True
+        if begins:
+            self._indent = token.start - self._line_start
+            self._too_deep = False
+            self._reset_nesting()
+
+    def _contextual(self, at: int, token: Token) -> Token:
+        """Give words the kind that their place asks for."""
+        previous = self._previous()
+        if self._in_graph() and token.kind in ITEM_KINDS:
+            return token._replace(kind="NAME")
+        if token.kind == "NAME":
+            if token.text in ("dag", "tree") and self._brace_follows(at):
+                return token._replace(kind="GRAPH")
+            begins = previous is not None and previous.kind in ("LBRACE", "SEPARATOR")
+            if begins and token.text in SETTING_WORDS and self._stack and not self._in_graph() and not self._in_list():
+                return token._replace(kind="SETTING")
+        return token
+
+    def _emit(self, token: Token) -> None:
+        kind, previous = token.kind, self._previous()
+        if kind in _CLOSING:
+            self._close(token)
+            return
+        if kind in _OPENING:
+            graph = kind == "LBRACE" and previous is not None and previous.kind == "GRAPH"
+            self._stack.append(_Open(token, graph))
+            self._nesting += 1
+        elif kind == "CARET" or (kind == "MINUS" and (previous is None or previous.kind not in _OPERAND_ENDS)):
+            self._top().nested += 1
+            self._nesting += 1
+        elif kind in OPERATORS or kind in ("COMMA", "EQUAL"):
+            self._reset_nesting()
+        if self._nesting > MAX_NESTING and not self._too_deep:
+            self._too_deep = True
+            self._report("STM0204", f"brackets, minus signs and powers are nested more than {MAX_NESTING} deep", token)
+            token = token._replace(kind="BROKEN")
+        self._out.append(token)
+
+    def _top(self) -> _Open:
+        return self._stack[-1] if self._stack else self._ground
+
+    def _reset_nesting(self) -> None:
+        top = self._top()
+        self._nesting -= top.nested
+        top.nested = 0
+
+    def _pop(self) -> _Open:
+        self._reset_nesting()
+        self._nesting -= 1
+        return self._stack.pop()
+
+    # --- brackets without a partner
+
+    def _close(self, token: Token) -> None:
+        if not self._stack or (self._stack[-1].token.kind == "LBRACE" and token.kind != "RBRACE"):
+            self._report("STM0203", f"this `{token.text}` closes nothing", token)
+            self._out.append(token._replace(kind="BROKEN"))
+            return
+        opened = self._pop().token
+        if opened.kind != _CLOSING[token.kind]:
+            right = {"LPAR": ")", "LSQB": "]"}[opened.kind]
+            self._report(
+                "STM0203",
+                f"this `{token.text}` cannot close `{opened.text}`",
+                token,
+                labels=(self._label(opened),),
+                help=f"write `{right}`",
+            )
+            token = token._replace(kind="BROKEN")
+        self._out.append(token)
+
+    def _unclosed_list(self) -> None:
+        """Report the innermost open ( or [ and take all of them as closed."""
+        opened = self._stack[-1].token
+        while self._in_list():
+            self._pop()
+        if not self._too_deep:
+            self._report_unclosed(opened)
+        end = self._out[-1].end
+        self._out.append(Token("BROKEN", "", end, end))
+
+    def _unclosed_brace(self) -> None:
+        """Report the innermost open brace and close it for the parser."""
+        self._report_unclosed(self._pop().token)
+        end = self._out[-1].end
+        self._out.append(Token("RBRACE", "", end, end))
+        self._separator = Token("SEMICOLON", "", end, end)
+
+    def _report_unclosed(self, opened: Token) -> None:
+        end = self._out[-1].end
+        closing = {"(": ")", "[": "]", "{": "}"}[opened.text]
+        behind = Token("$END", "", end, end)
+        self._report("STM0202", f"`{opened.text}` is never closed: `{closing}` expected", behind, labels=(self._label(opened),))
+
+    def _label(self, opened: Token) -> Label:
+        return Label(Span(self._lexed.source, opened.start, opened.end), "opened here")
+
+    def _report(self, code: str, message: str, token: Token, labels: tuple[Label, ...] = (), help: str | None = None) -> None:
+        span = Span(self._lexed.source, token.start, token.end)
+        self._lexed.diagnostics.append(Diagnostic(code, message, span, help=help, labels=labels))

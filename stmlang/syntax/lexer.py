@@ -1,0 +1,227 @@
+"""A text as words and signs, comments set aside.
+
+Signs of other languages are read as what was meant, with a diagnostic, so that one slip does not hide the next. What has no
+meaning at all becomes a token of kind `BROKEN`, at which the parser gives the statement up without another message.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stmlang.source.diagnostic import Diagnostic
+from stmlang.source.span import SourceFile, Span
+from stmlang.syntax.tree import Comment
+
+MAX_TOKENS = 100_000
+"""Words and signs in a text; what passes this is refused (STM0004) so that every later stage stays fast."""
+
+ITEM_WORDS = {"topology": "TOPOLOGY", "scan": "SCAN", "def": "DEF", "use": "USE"}
+SETTING_WORDS = ("directions", "stabilize", "normalize", "read")
+_SOFT_WORDS = {"on": "ON", "from": "FROM", "as": "AS"}
+
+SIGNS = {
+    "(": "LPAR",
+    ")": "RPAR",
+    "[": "LSQB",
+    "]": "RSQB",
+    "{": "LBRACE",
+    "}": "RBRACE",
+    "+": "PLUS",
+    "-": "MINUS",
+    "*": "STAR",
+    "/": "SLASH",
+    "^": "CARET",
+    "=": "EQUAL",
+    ",": "COMMA",
+    ".": "DOT",
+    ";": "SEMICOLON",
+    "->": "ARROW",
+    "<=": "ATMOST",
+}
+
+_FOREIGN = {
+    "**": ("^", "a power is written `^`"),
+    "==": ("=", "an equation has one `=`"),
+    ":=": ("=", "an equation has one `=`"),
+    "=>": ("->", "an edge is written `->`"),
+    "<-": ("->", "an edge is written from its tail to its head, `tail -> head`"),
+    "→": ("->", "an edge is written `->`"),
+    "<": ("<=", "a bound is written `<=`"),
+    "≤": ("<=", "a bound is written `<=`"),
+    "−": ("-", "the minus is the one on the keyboard, `-`"),
+    "–": ("-", "the minus is the one on the keyboard, `-`"),
+    "—": ("-", "the minus is the one on the keyboard, `-`"),
+    "×": ("*", "a product is written `*`"),
+    "·": ("*", "a product is written `*`"),
+    "⋅": ("*", "a product is written `*`"),
+    "∗": ("*", "a product is written `*`"),
+    "÷": ("/", "a quotient is written `/`"),
+}
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>   [ \t\v\f\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff]+ )
+  | (?P<newline> \r\n | \n | \r )
+  | (?P<comment> \# [^\r\n]* )
+  | (?P<word>    [^\W\d]\w*'? )
+  | (?P<number>  (?: [0-9] | \.[0-9] ) (?: [eE][+-](?=[0-9]) | [\w.] )* )
+  | (?P<string>  " [^"\r\n]* "? )
+  | (?P<slashes> // [^\r\n]* | /\* (?: [^*\r\n] | \*(?!/) )* (?: \*/ )? )
+  | (?P<quoted>  (?<![\w']) (?: ' [^'\r\n]* ' | [“”„] [^“”"\r\n]* [“”"] ) )
+  | (?P<foreign> \*\* | == | := | => | <-(?!-) | → | < (?!=) | [≤−–—×·⋅∗÷] )
+  | (?P<sign>    -> | <= | [()\[\]{}+\-*/^=,.;] )
+  | (?P<stray>   . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+class Token(NamedTuple):
+    """`kind` is a terminal of `stm.lark`, or NEWLINE, SEMICOLON or BROKEN; `start` and `end` are offsets into the text."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+@dataclass
+class Lexed:
+    """All tokens in order, line ends included, ending in one of kind `$END` right behind the last of the others."""
+
+    source: SourceFile
+    tokens: list[Token] = field(default_factory=list[Token])
+    comments: list[Comment] = field(default_factory=list[Comment])
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    cut_off: bool = False  # after MAX_TOKENS; the last diagnostic says so
+
+    def report(self, code: str, message: str, start: int, end: int, *, help: str | None = None) -> None:
+        self.diagnostics.append(Diagnostic(code, message, Span(self.source, start, end), help=help))
+
+
+def lex(source: SourceFile) -> Lexed:
+    """Split a text. Never fails: what is wrong is in the result's `diagnostics`."""
+    result = Lexed(source)
+    add = result.tokens.append
+    line_is_empty, last_end = True, 0
+    for match in _TOKEN.finditer(source.text):
+        kind, text, start, end = match.lastgroup, match.group(), match.start(), match.end()
+        if kind == "space":
+            continue
+        if kind == "newline":
+            add(Token("NEWLINE", text, start, end))
+            line_is_empty = True
+            continue
+        if kind == "comment":
+            result.comments.append(Comment(text.rstrip(), line_is_empty, Span(source, start, start + len(text.rstrip()))))
+        elif kind == "word":
+            add(_word(result, text, start))
+        elif kind == "sign":
+            add(Token(SIGNS[text], text, start, end))
+        else:
+            token = _other(result, kind or "stray", text, start)
+            if token is not None:
+                add(token)
+        line_is_empty, last_end = False, end
+        if len(result.tokens) > MAX_TOKENS:
+            result.report("STM0004", f"the text has more than {MAX_TOKENS:,} words and signs", start, end)
+            result.cut_off = True
+            break
+    add(Token("$END", "", last_end, last_end))
+    return result
+
+
+def _word(result: Lexed, text: str, start: int) -> Token:
+    """A name or a keyword; a name that is not ASCII is reported and taken as a name."""
+    end = start + len(text)
+    if not text.isascii():
+        result.report("STM0105", f"`{text}` is not a name", start, end, help=_ascii_help(text))
+        return Token("NAME", text, start, end)
+    if text.endswith("'"):
+        return Token("PRIMED", text, start, end)
+    return Token(ITEM_WORDS.get(text) or _SOFT_WORDS.get(text) or "NAME", text, start, end)
+
+
+def _ascii_help(text: str) -> str:
+    """What to write for a name with letters beyond ASCII: accents dropped, Greek letters spelled out."""
+    parts: list[str] = []
+    for character in unicodedata.normalize("NFKD", text):
+        words = unicodedata.name(character, "").split()
+        if character.isascii():
+            parts.append(character)
+        elif words[:1] == ["GREEK"] and words[2:3] == ["LETTER"]:
+            parts.append(words[3].lower() if words[1] == "SMALL" else words[3].capitalize())
+    spelled = "".join(parts)
+    if unicodedata.normalize("NFKD", text[-1]).isdigit() and not text[-1].isascii():
+        return "a power is written `^`, as in `x^2`"
+    return f"write `{spelled}`" if spelled.isidentifier() else "names are made of a-z, A-Z, 0-9 and `_`"
+
+
+def _other(result: Lexed, kind: str, text: str, start: int) -> Token | None:
+    """A number, a string, or something that does not belong."""
+    end = start + len(text)
+    match kind:
+        case "number":
+            return _number(result, text, start)
+        case "string":
+            if len(text) < 2 or not text.endswith('"'):
+                result.report("STM0104", "the string does not end on this line", start, end, help='add the closing `"`')
+                return Token("STRING", text + '"', start, end)
+            return Token("STRING", text, start, end)
+        case "quoted":
+            result.report("STM0102", "strings stand between straight double quotes", start, end, help=f'write `"{text[1:-1]}"`')
+            return Token("STRING", f'"{text[1:-1]}"', start, end)
+        case "slashes":
+            result.report(
+                "STM0102", f"a comment starts with `#`, not with `{text[:2]}`", start, start + 2, help="write `# ...`"
+            )
+            return None
+        case "foreign":
+            meant, rule = _FOREIGN[text]
+            result.report("STM0102", f"`{text}` is not a sign of the language: {rule}", start, end, help=f"write `{meant}`")
+            return Token(SIGNS[meant], meant, start, end)
+        case _:
+            return _stray(result, text, start)
+
+
+def _stray(result: Lexed, text: str, start: int) -> Token:
+    """A character without a meaning; a run of the same is reported once."""
+    previous = result.tokens[-1] if result.tokens else None
+    if previous is None or previous.kind != "BROKEN" or previous.end != start or previous.text != text:
+        shown = f"`{text}`" if text.isprintable() else f"U+{ord(text):04X}"
+        name = unicodedata.name(text, "") if not text.isascii() else ""
+        described = f"{shown} ({name.lower()})" if name else shown
+        extra = "a name may end in one prime only" if text == "'" else None
+        result.report("STM0101", f"stray character {described}", start, start + 1, help=extra)
+    return Token("BROKEN", text, start, start + 1)
+
+
+def _number(result: Lexed, text: str, start: int) -> Token:
+    end = start + len(text)
+    token = Token("NUMBER", text, start, end)
+    if _NUMBER.fullmatch(text):
+        if float(text) == float("inf"):
+            result.report("STM0103", f"`{text}` is too large for double precision", start, end, help="1.797e308 is the largest")
+            return Token("NUMBER", "0", start, end)
+        return token
+    result.report("STM0103", f"`{text}` is not a number", start, end, help=_number_help(text))
+    return Token("NUMBER", "0", start, end)
+
+
+def _number_help(text: str) -> str:
+    """What is wrong with a malformed number, by the most likely slip."""
+    if ".." in text:
+        return "there are no ranges here; a number has one point"
+    if re.fullmatch(r"[0-9]+\.", text):
+        return f"digits are needed after the point: write `{text}0` or `{text[:-1]}`"
+    if re.fullmatch(r"[0-9.]+[eE]", text):
+        return "digits are needed after the `e`, as in `1e-3`"
+    if re.fullmatch(r"[0-9]+(_[0-9]+)+", text):
+        return f"digits are not grouped: write `{text.replace('_', '')}`"
+    if (glued := re.fullmatch(rf"({_NUMBER.pattern})([A-Za-z_]\w*)", text)) is not None:
+        return f"a product needs its sign: write `{glued[1]} * {glued[2]}`; a name cannot start with a digit"
+    return "numbers look like `1`, `.5` or `2.5e-3`"
