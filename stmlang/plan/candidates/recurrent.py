@@ -1,0 +1,76 @@
+"""The recurrence itself, level by level: a `lax.scan` whose step evaluates every node of one level at once.
+
+Work about `8 N d^2`, memory the states alive at once, as many sequential steps as levels (wavefronts on a grid). It takes every
+topology and every kind of transition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.plan.problem import Problem
+from stmlang.plan.work import adjoint, gates_stage
+
+NAME = "recurrent"
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """Always one candidate."""
+    yield build(problem, {})
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """It has no settings."""
+    if config:
+        return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
+    counts, item = problem.counts, problem.accumulator
+    sweep = _sweep(problem)
+    # Training keeps the state of every edge for the adjoint, padded to the widest level.
+    stored = problem.lanes * counts.levels * counts.step_edges * problem.state * item
+    alive = problem.lanes * (counts.slots + counts.step_edges) * problem.state * item
+    gates = gates_stage(problem)
+    ops = 120 + 12 * problem.directions + (8 * (len(problem.axes) if problem.axes else 1))
+    return Candidate(
+        NAME,
+        (),
+        (gates, sweep),
+        (_adjoint_sweep(sweep, stored), adjoint(gates)),
+        memory_forward=problem.io_bytes + alive,
+        memory_backward=2 * problem.io_bytes + 2 * alive + stored,
+        op_count=ops,
+        op_count_backward=3 * ops,
+    )
+
+
+def _sweep(problem: Problem) -> Stage:
+    """Per line edge one application of a transition, per edge one source and one mark, per node the query's product."""
+    counts, levels = problem.counts, problem.counts.levels
+    state = problem.state
+    per_line_edge = 2 * state * _matrix_width(problem)
+    numbers = levels * (counts.step_line_edges * per_line_edge + counts.step_edges * 5 * state + counts.width * 4 * state)
+    # A step reads the states that enter and writes those that leave, once to gather and once to compute.
+    touched = levels * counts.step_edges * state * 4
+    return Stage(
+        "level sweep",
+        "vector",
+        problem.lanes * numbers,
+        problem.lanes * touched * problem.accumulator + problem.io_bytes,
+        steps=levels,
+        ops=20,
+    )
+
+
+def _adjoint_sweep(sweep: Stage, stored: int) -> Stage:
+    """The reversed recurrence, and a product over the state for every gate's gradient."""
+    return Stage("level sweep, adjoint", "vector", 3 * sweep.flops, 2 * sweep.bytes + 2 * stored, steps=sweep.steps, ops=40)
+
+
+def _matrix_width(problem: Problem) -> int:
+    """How many numbers of a column a transition reads for one of its results: the sizes of the axes it mixes."""
+    sizes = {"key'": problem.key, "value'": problem.value, "track'": problem.track}
+    indices = set(problem.scan.gate("transition").indices)
+    return max(1, sum(size for index, size in sizes.items() if index in indices))
+
+
+STRATEGY = Strategy(NAME, "sweep over topological levels", propose, build)

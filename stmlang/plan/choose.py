@@ -1,0 +1,159 @@
+"""The choice: the fastest candidate that fits, the same one every time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from stmlang.plan import units
+from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
+from stmlang.plan.candidates import CANDIDATES
+from stmlang.plan.cost import Estimate, StageTime, estimate
+from stmlang.plan.errors import plan_error
+from stmlang.plan.plan import Circumstances, Plan, Ranked, memory_limit
+from stmlang.plan.problem import Problem
+from stmlang.plan.target import Target
+
+
+def make_plan(
+    problem: Problem,
+    target: Target,
+    *,
+    strategy: str | None = None,
+    config: Mapping[str, ConfigValue] | None = None,
+) -> Plan:
+    """Cost every candidate and choose. `strategy` forces one by name, `config` its settings too.
+
+    Of equally fast candidates the one that is listed first wins. Raises SpecError: STM5003 for settings that the forced
+    strategy cannot take, STM5004 where no strategy can evaluate the scan, STM5005 where none fits the memory limit, STM5006
+    for an unknown strategy, STM5007 for one that cannot evaluate the scan.
+    """
+    forced = None if strategy is None else _strategy(strategy)
+    if config is not None and forced is None:
+        raise plan_error("STM5003", "settings were given without a strategy", help="name the strategy that they belong to")
+    candidates, rejections = _all(problem)
+    eligible = candidates if forced is None else _forced(problem, forced, config, candidates, rejections)
+    if not eligible:
+        reasons = tuple(f"{rejection.strategy}: {rejection.reason}" for rejection in rejections)
+        raise plan_error(
+            "STM5004", f"no strategy can evaluate scan `{problem.scan.name}`", span=problem.scan.span, notes=reasons
+        )
+    listed = [*candidates, *(candidate for candidate in eligible if candidate not in candidates)]
+    estimates = [estimate(candidate, problem, target) for candidate in listed]
+    limit = memory_limit(problem, target)
+    chosen = _choose([entry for entry in estimates if entry.candidate in eligible], problem, limit, target)
+    order = sorted(estimates, key=lambda entry: (entry.memory > limit, entry.seconds))
+    ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, forced)) for entry in order)
+    return Plan(chosen, ranked, tuple(rejections), Circumstances.of(problem, target), target, forced is not None)
+
+
+def _all(problem: Problem) -> tuple[list[Candidate], list[Rejection]]:
+    """Everything proposed, in the order of the list."""
+    candidates: list[Candidate] = []
+    rejections: list[Rejection] = []
+    for strategy in CANDIDATES:
+        for found in strategy.propose(problem):
+            if isinstance(found, Candidate):
+                candidates.append(found)
+            else:
+                rejections.append(found)
+    return candidates, rejections
+
+
+def _strategy(name: str) -> Strategy:
+    """The strategy of a name."""
+    names = [strategy.name for strategy in CANDIDATES]
+    for strategy in CANDIDATES:
+        if strategy.name == name:
+            return strategy
+    near = get_close_matches(name, names, 1)
+    raise plan_error(
+        "STM5006",
+        f"unknown strategy `{name}`",
+        help=f"did you mean `{near[0]}`?" if near else f"choose one of {', '.join(names)}",
+    )
+
+
+def _forced(
+    problem: Problem,
+    strategy: Strategy,
+    config: Mapping[str, ConfigValue] | None,
+    candidates: list[Candidate],
+    rejections: list[Rejection],
+) -> list[Candidate]:
+    """The candidates of a strategy that was asked for: with the given settings exactly, else those it proposes."""
+    reasons = [rejection.reason for rejection in rejections if rejection.strategy == strategy.name]
+    if config is None:
+        found = [candidate for candidate in candidates if candidate.strategy == strategy.name]
+        if not found:
+            raise plan_error(
+                "STM5007", f"strategy `{strategy.name}` cannot be used here: {'; '.join(reasons)}", span=problem.scan.span
+            )
+        return found
+    built = strategy.build(problem, config)
+    if isinstance(built, Candidate):
+        return [built]
+    if built.reason in reasons:
+        raise plan_error("STM5007", f"strategy `{strategy.name}` cannot be used here: {built.reason}", span=problem.scan.span)
+    raise plan_error("STM5003", f"strategy `{strategy.name}` cannot take these settings: {built.reason}")
+
+
+def _choose(eligible: list[Estimate], problem: Problem, limit: int, target: Target) -> Estimate:
+    """The fastest that fits; `min` keeps the first of equals."""
+    fitting = [entry for entry in eligible if entry.memory <= limit]
+    if fitting:
+        return min(fitting, key=lambda entry: entry.seconds)
+    least = min(eligible, key=lambda entry: entry.memory)
+    origin = f"target `{target.name}` has" if problem.memory_limit is None else "the limit is"
+    raise plan_error(
+        "STM5005",
+        f"scan `{problem.scan.name}` needs at least {units.size(least.memory)} for {problem.mode} "
+        f"(`{least.candidate.label}`); {origin} {units.size(limit)}",
+        span=problem.scan.span,
+        notes=(f"batch {problem.batch}, {problem.heads} heads, {problem.counts.nodes:,} nodes, {problem.dtype}",),
+        help="raise the memory limit, lower the batch, or use a smaller data type",
+    )
+
+
+def _why(entry: Estimate, chosen: Estimate, limit: int, forced: Strategy | None) -> str:
+    """Why a candidate was not chosen."""
+    if entry is chosen:
+        return ""
+    if entry.memory > limit:
+        return f"does not fit: needs {units.size(entry.memory)} of {units.size(limit)}"
+    if forced is not None and entry.seconds < chosen.seconds:
+        return f"`{forced.name}` was asked for"
+    if entry.seconds <= chosen.seconds:
+        return "equally fast, but later in the list"
+    return f"{_ratio(entry.seconds / chosen.seconds)} slower: {_culprit(entry, chosen)}"
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.0f}x" if ratio >= 9.95 else f"{ratio:.1f}x" if ratio >= 1.05 else f"{(ratio - 1) * 100:.2g} %"
+
+
+def _culprit(entry: Estimate, chosen: Estimate) -> str:
+    """The cost that most exceeds what the chosen candidate spends on the same kind of thing."""
+    own, other = _kinds(entry), _kinds(chosen)
+    kind = max(own, key=lambda name: own[name] - other[name])
+    if kind == "steps":
+        return f"{entry.steps} sequential steps cost {units.seconds(own['steps'])}"
+    if kind == "ops":
+        return f"{sum(time.stage.ops for time in entry.times)} operations cost {units.seconds(own['ops'])} to dispatch"
+    worst = max(entry.times, key=lambda time: time.work)
+    return _stage_words(worst)
+
+
+def _kinds(entry: Estimate) -> dict[str, float]:
+    return {
+        "work": sum(time.work for time in entry.times),
+        "steps": sum(time.steps for time in entry.times),
+        "ops": sum(time.ops for time in entry.times),
+    }
+
+
+def _stage_words(time: StageTime) -> str:
+    stage = time.stage
+    if time.arithmetic >= time.traffic:
+        return f"{stage.name} takes {units.seconds(time.work)} for {units.si(stage.flops, 'flop')}"
+    return f"{stage.name} takes {units.seconds(time.work)} to move {units.size(stage.bytes)}"

@@ -1,0 +1,93 @@
+"""What the planner decided, and everything it weighed. Plain values only, so that a plan can be stored in an artifact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stmlang.plan.candidate import Config, ConfigValue, Rejection
+from stmlang.plan.cost import Estimate
+from stmlang.plan.problem import Problem
+from stmlang.plan.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """The problem in numbers. `memory_limit` is the one that was applied, in bytes."""
+
+    scan: str
+    axes: tuple[int, ...] | None
+    nodes: int
+    edges: int
+    line_edges: int
+    levels: int
+    heads: int
+    key: int
+    value: int
+    track: int
+    directions: int
+    dtype: str
+    mode: str
+    batch: int
+    memory_limit: int
+
+    @classmethod
+    def of(cls, problem: Problem, target: Target) -> Circumstances:
+        counts, scan = problem.counts, problem.scan
+        return cls(
+            scan=scan.name,
+            axes=problem.axes,
+            nodes=counts.nodes,
+            edges=counts.edges,
+            line_edges=counts.line_edges,
+            levels=counts.levels,
+            heads=scan.heads,
+            key=scan.key,
+            value=scan.value,
+            track=scan.track,
+            directions=problem.directions,
+            dtype=problem.dtype,
+            mode=problem.mode,
+            batch=problem.batch,
+            memory_limit=memory_limit(problem, target),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate in its place. `fits` the memory limit; `why` it lost, empty for the one chosen."""
+
+    estimate: Estimate
+    fits: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The choice. `ranked` holds every candidate, the chosen one among them, those that fit first and the fastest first.
+    `forced` if the strategy was asked for by name."""
+
+    chosen: Estimate
+    ranked: tuple[Ranked, ...]
+    rejections: tuple[Rejection, ...]
+    circumstances: Circumstances
+    target: Target
+    forced: bool
+
+    @property
+    def strategy(self) -> str:
+        """The name of the chosen strategy, as in `stmlang.plan.candidates`."""
+        return self.chosen.candidate.strategy
+
+    @property
+    def config(self) -> dict[str, ConfigValue]:
+        """The chosen settings, such as `{"tile": (7, 7)}`."""
+        return dict(self.frozen_config)
+
+    @property
+    def frozen_config(self) -> Config:
+        return self.chosen.candidate.config
+
+
+def memory_limit(problem: Problem, target: Target) -> int:
+    """The bytes that may be used: what was asked for, else what the target has."""
+    return target.memory if problem.memory_limit is None else problem.memory_limit

@@ -1,0 +1,107 @@
+"""The plan as a person reads it: what was decided, every candidate with its costs, and why each one lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stmlang.plan import units
+from stmlang.plan.cost import Estimate
+from stmlang.plan.plan import Circumstances, Plan, Ranked
+from stmlang.plan.store import plan_dict
+from stmlang.plan.target import Target
+
+HEADER = ("", "candidate", "flops", "bytes", "steps", "memory", "ops", "compile", "time", "why it lost")
+
+
+def explain_text(plan: Plan, facts: str | None = None) -> str:
+    """Several paragraphs, ending in a newline: the scan, the target, `facts` (as `stmlang.facts` words them), the candidates,
+    the chosen one's stages, and the strategies that cannot be used."""
+    parts = [_scan_text(plan.circumstances), _target_text(plan.target, plan.circumstances.dtype)]
+    if facts:
+        parts.append(facts.rstrip("\n"))
+    parts += [_candidates_text(plan), _stages_text(plan.chosen)]
+    if plan.rejections:
+        parts.append("cannot be used\n" + "\n".join(f"  {entry.strategy}: {entry.reason}" for entry in plan.rejections))
+    return "\n\n".join(parts) + "\n"
+
+
+def explain_json(plan: Plan, facts: Mapping[str, Any] | None = None) -> str:
+    """The same for programs: the stored form of the plan, with `facts` beside it where they are given."""
+    values = plan_dict(plan)
+    if facts is not None:
+        values["facts"] = facts
+    return json.dumps(values, indent=2, sort_keys=True)
+
+
+def _scan_text(given: Circumstances) -> str:
+    shape = "" if given.axes is None else f" ({' x '.join(map(str, given.axes))})"
+    sizes = f"{given.heads} heads, key {given.key}, value {given.value}" + (f", track {given.track}" if given.track > 1 else "")
+    return (
+        f"scan {given.scan}: {given.nodes:,} nodes{shape}, {given.edges:,} edges, {given.line_edges:,} line edges, "
+        f"{given.levels:,} levels\n"
+        f"  {sizes}, {given.directions} direction{'s' * (given.directions != 1)}, {given.dtype}, {given.mode}, "
+        f"batch {given.batch}, memory limit {units.size(given.memory_limit)}"
+    )
+
+
+def _target_text(target: Target, dtype: str) -> str:
+    origin = "measured on this machine" if target.measured else "default record" if target.platform == "cpu" else "data sheet"
+    return (
+        f"target {target.name} ({origin}): {units.si(target.matmul[dtype], 'flop/s')} in {dtype} products, "
+        f"{units.si(target.vector, 'flop/s')} elementwise, {units.si(target.bandwidth, 'B/s')}, "
+        f"{units.seconds(target.step_overhead)} a step, {units.seconds(target.op_overhead)} an operation"
+    )
+
+
+def _candidates_text(plan: Plan) -> str:
+    rows = [HEADER, *(_row(entry, plan) for entry in plan.ranked)]
+    choice = "asked for" if plan.forced else "the fastest that fits"
+    return f"plan: {plan.chosen.candidate.label} ({choice})\n" + "\n".join(_columns(rows, left={0, 1, 9}))
+
+
+def _row(entry: Ranked, plan: Plan) -> tuple[str, ...]:
+    estimate = entry.estimate
+    chosen = estimate.candidate == plan.chosen.candidate
+    return (
+        ">" if chosen else "",
+        estimate.candidate.label,
+        units.si(estimate.flops),
+        units.size(estimate.bytes),
+        f"{estimate.steps:,}",
+        units.size(estimate.memory),
+        f"{estimate.op_count:,}",
+        units.seconds(estimate.compile_seconds),
+        units.seconds(estimate.seconds),
+        "chosen" if chosen else entry.why,
+    )
+
+
+def _stages_text(chosen: Estimate) -> str:
+    rows = [("", "stage", "flops", "bytes", "steps", "time", "limited by")]
+    for time in chosen.times:
+        parts = {"arithmetic": time.arithmetic, "memory traffic": time.traffic, "steps": time.steps, "dispatch": time.ops}
+        stage = time.stage
+        rows.append(
+            (
+                "",
+                stage.name,
+                units.si(stage.flops),
+                units.size(stage.bytes),
+                f"{stage.steps:,}",
+                units.seconds(time.total),
+                max(parts, key=lambda name: parts[name]),
+            )
+        )
+    return f"where {chosen.candidate.label} spends its time\n" + "\n".join(_columns(rows, left={0, 1, 6}))
+
+
+def _columns(rows: Sequence[tuple[str, ...]], left: set[int]) -> list[str]:
+    """Rows as lines with aligned columns; numbers to the right, and no blanks at a line's end."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+
+    def cell(column: int, text: str) -> str:
+        return text.ljust(widths[column]) if column in left else text.rjust(widths[column])
+
+    return ["  ".join(cell(column, text) for column, text in enumerate(row)).rstrip() for row in rows]

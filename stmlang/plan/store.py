@@ -1,0 +1,115 @@
+"""Plans as JSON, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any, cast
+
+from stmlang.plan.candidate import Candidate, Config, ConfigValue, Rejection, Stage
+from stmlang.plan.cost import Estimate, stage_time
+from stmlang.plan.errors import plan_error
+from stmlang.plan.plan import Circumstances, Plan, Ranked
+from stmlang.plan.target import Target
+
+SCHEMA = 1
+
+
+def plan_dict(plan: Plan) -> dict[str, Any]:
+    """A plan as JSON values."""
+    chosen = next(at for at, entry in enumerate(plan.ranked) if entry.estimate.candidate == plan.chosen.candidate)
+    return {
+        "schema": SCHEMA,
+        "strategy": plan.strategy,
+        "config": plan.config,
+        "forced": plan.forced,
+        "chosen": chosen,
+        "circumstances": asdict(plan.circumstances),
+        "target": asdict(plan.target),
+        "candidates": [_ranked_dict(entry) for entry in plan.ranked],
+        "rejections": [asdict(rejection) for rejection in plan.rejections],
+    }
+
+
+def plan_json(plan: Plan, indent: int | None = None) -> str:
+    """A plan as text, the same for equal plans."""
+    return json.dumps(plan_dict(plan), indent=indent, sort_keys=True)
+
+
+def plan_from_json(text: str) -> Plan:
+    """The plan that `plan_json` wrote. Raises SpecError (STM5008) for anything else."""
+    try:
+        return _plan(json.loads(text))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise plan_error("STM5008", f"this is not a stored plan of schema {SCHEMA}: {type(error).__name__}: {error}") from None
+
+
+def _ranked_dict(entry: Ranked) -> dict[str, Any]:
+    estimate, candidate = entry.estimate, entry.estimate.candidate
+    return {
+        "strategy": candidate.strategy,
+        "config": dict(candidate.config),
+        "label": candidate.label,
+        "fits": entry.fits,
+        "why": entry.why,
+        "seconds": estimate.seconds,
+        "forward_seconds": estimate.forward_seconds,
+        "compile_seconds": estimate.compile_seconds,
+        "flops": estimate.flops,
+        "bytes": estimate.bytes,
+        "steps": estimate.steps,
+        "memory": estimate.memory,
+        "memory_forward": candidate.memory_forward,
+        "memory_backward": candidate.memory_backward,
+        "op_count": candidate.op_count,
+        "op_count_backward": candidate.op_count_backward,
+        "forward": [asdict(stage) for stage in candidate.forward],
+        "backward": [asdict(stage) for stage in candidate.backward],
+    }
+
+
+def _plan(found: dict[str, Any]) -> Plan:
+    if found["schema"] != SCHEMA:
+        raise ValueError(f"schema {found['schema']}")
+    target = Target(**found["target"])
+    given: dict[str, Any] = dict(found["circumstances"])
+    axes = given.pop("axes")
+    circumstances = Circumstances(axes=None if axes is None else tuple(axes), **given)
+    entries: list[dict[str, Any]] = found["candidates"]
+    ranked = tuple(_ranked(entry, circumstances, target) for entry in entries)
+    rejections = tuple(Rejection(**entry) for entry in found["rejections"])
+    chosen = ranked[int(found["chosen"])].estimate
+    return Plan(chosen, ranked, rejections, circumstances, target, bool(found["forced"]))
+
+
+def _ranked(entry: dict[str, Any], circumstances: Circumstances, target: Target) -> Ranked:
+    candidate = Candidate(
+        entry["strategy"],
+        _config(entry["config"]),
+        tuple(Stage(**stage) for stage in entry["forward"]),
+        tuple(Stage(**stage) for stage in entry["backward"]),
+        memory_forward=entry["memory_forward"],
+        memory_backward=entry["memory_backward"],
+        op_count=entry["op_count"],
+        op_count_backward=entry["op_count_backward"],
+    )
+    training = circumstances.mode == "training"
+    estimate = Estimate(
+        candidate,
+        tuple(stage_time(stage, circumstances.dtype, target) for stage in candidate.stages(training)),
+        seconds=entry["seconds"],
+        forward_seconds=entry["forward_seconds"],
+        memory=entry["memory"],
+        op_count=candidate.ops(training),
+        compile_seconds=entry["compile_seconds"],
+    )
+    return Ranked(estimate, entry["fits"], entry["why"])
+
+
+def _config(values: dict[str, Any]) -> Config:
+    """JSON has no tuples: a list is one."""
+
+    def value(given: Any) -> ConfigValue:
+        return tuple(int(part) for part in cast(list[Any], given)) if isinstance(given, list) else int(given)
+
+    return tuple(sorted((key, value(given)) for key, given in values.items()))

@@ -1,0 +1,134 @@
+"""What each strategy proposes, refuses and costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from stmlang.plan.candidate import Candidate, Rejection
+from stmlang.plan.candidates import CANDIDATES, chunkwise, dense, parallel, recurrent
+from stmlang.plan.work import boundary, regular_merges
+from tests.plan.scans import diamond, grid, problem
+
+TOPOLOGIES = [grid(1), grid(17), grid(1, 1), grid(5, 3), grid(14, 14), grid(3, 4, 5), diamond()]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_every_strategy_answers_everywhere(topology):
+    given = problem(topology, directions=2)
+    for strategy in CANDIDATES:
+        found = list(strategy.propose(given))
+        assert found, strategy.name
+        for entry in found:
+            assert entry.strategy == strategy.name
+            if isinstance(entry, Rejection):
+                assert entry.reason
+                continue
+            assert entry.memory_backward >= entry.memory_forward > 0
+            assert entry.op_count_backward > entry.op_count > 0
+            for stage in entry.forward + entry.backward:
+                assert stage.flops >= 0
+                assert stage.bytes >= 0
+            assert strategy.build(given, dict(entry.config)) == entry
+
+
+@pytest.mark.parametrize("transition", [("key", "key'"), ("key",), ("out", "in", "key", "value")])
+def test_only_the_recurrence_takes_state_transitions(transition):
+    given = problem(grid(8, 8), transition=transition)
+    assert isinstance(recurrent.build(given, {}), Candidate)
+    for strategy in (parallel, dense):
+        refused = strategy.build(given, {})
+        assert isinstance(refused, Rejection)
+        assert "key" in refused.reason
+    (refused,) = chunkwise.propose(given)
+    assert isinstance(refused, Rejection)
+
+
+def test_tracking_and_running_maximum_need_the_recurrence():
+    for changes in ({"track": 2}, {"normalize": "mlstm"}):
+        given = problem(grid(8), **changes)
+        names = [entry.strategy for s in CANDIDATES for entry in s.propose(given) if isinstance(entry, Candidate)]
+        assert names == ["recurrent"]
+
+
+def test_matrix_transitions_cost_a_matrix_product():
+    plain = recurrent.build(problem(grid(64), transition=("key",)), {}).forward[-1].flops
+    matrix = recurrent.build(problem(grid(64), transition=("key", "key'")), {}).forward[-1].flops
+    assert matrix > 2 * plain
+
+
+def test_proposed_tiles_divide_and_lie_near_powers_of_two():
+    tiles = chunkwise.proposed_tiles((14, 14))
+    assert (7, 7) in tiles
+    assert (8, 8) in tiles
+    assert (4, 4) in tiles
+    assert (14, 14) not in tiles
+    assert (1, 1) not in tiles
+    assert len(tiles) == len(set(tiles))
+    assert chunkwise.proposed_tiles((1, 1)) == []
+    assert (13,) in chunkwise.proposed_tiles((169,))
+    assert all(
+        side <= size for tile in chunkwise.proposed_tiles((3, 4, 500)) for side, size in zip(tile, (3, 4, 500), strict=True)
+    )
+
+
+def test_prime_axes_still_get_tiles():
+    assert [tile for tile in chunkwise.proposed_tiles((127,)) if tile != (127,)] == [(2,), (4,), (8,), (16,), (32,), (64,)]
+
+
+@pytest.mark.parametrize("tile", [(7,), (7, 7, 7), (0, 7), (-1, 2), 7])
+def test_bad_tiles_are_refused_in_words(tile):
+    refused = chunkwise.build(problem(grid(14, 14)), {"tile": tile})
+    assert isinstance(refused, Rejection)
+    assert "tile" in refused.reason
+
+
+@pytest.mark.parametrize("block", [0, 3, -4, (2,)])
+def test_bad_blocks_are_refused_in_words(block):
+    refused = chunkwise.build(problem(diamond()), {"block": block})
+    assert isinstance(refused, Rejection)
+    assert "block" in refused.reason
+
+
+def test_tiles_larger_than_the_grid_are_the_grid():
+    built = chunkwise.build(problem(grid(5, 3)), {"tile": (64, 2)})
+    assert dict(built.config) == {"tile": (5, 2)}
+
+
+def test_chunkwise_steps_are_tile_wavefronts():
+    built = chunkwise.build(problem(grid(14, 14)), {"tile": (7, 4)})
+    assert sum(stage.steps for stage in built.forward) == 2 + 4 - 1
+
+
+def test_dense_is_for_small_graphs():
+    assert isinstance(dense.build(problem(grid(16, 16)), {}), Candidate)
+    refused = dense.build(problem(grid(64, 64)), {})
+    assert isinstance(refused, Rejection)
+    assert "8,320 edges" in refused.reason
+
+
+def test_parallel_refuses_what_cannot_be_numbered():
+    assert isinstance(parallel.build(problem(grid(50_000)), {}), Rejection)
+    assert isinstance(parallel.build(problem(grid(0, 3)), {}), Rejection)
+
+
+@pytest.mark.parametrize("sides", [(1,), (2,), (17,), (5, 3), (8, 8), (3, 4, 5)])
+def test_merges_reach_the_whole_box(sides):
+    steps = list(regular_merges(sides))
+    assert len(steps) == sum((side - 1).bit_length() for side in sides)
+    if steps:
+        assert steps[-1].n_after >= sides[0]
+        assert (steps[-1].count, steps[-1].e_after) == (1, boundary(sides))
+
+
+def test_costs_grow_with_batch_but_steps_do_not():
+    one, many = (problem(grid(14, 14), batch=batch) for batch in (1, 32))
+    for strategy in CANDIDATES:
+        for a, b in zip(strategy.propose(one), strategy.propose(many), strict=True):
+            assert b.memory_backward == 32 * a.memory_backward
+            for first, second in zip(a.forward, b.forward, strict=True):
+                assert (second.flops, second.steps, second.ops) == (32 * first.flops, first.steps, first.ops)
+
+
+def test_op_count_grows_with_the_logarithm_of_the_size():
+    small, large = (parallel.build(problem(grid(side, side)), {}).op_count for side in (16, 64))
+    assert large - small == 4 * 24
