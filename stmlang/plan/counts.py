@@ -8,7 +8,6 @@ from math import prod
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import OPEN, Dag
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST
@@ -104,12 +103,11 @@ def ragged_counts(dag: Dag) -> Counts:
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A DAG cut into `blocks` intervals of `size` nodes of its level order: each block has at most `boundary` entering and at
-    most `boundary` leaving edges, and `levels` is the longest path through blocks."""
+    most `boundary` leaving edges."""
 
     size: int
     blocks: int
     boundary: int
-    levels: int
 
 
 def interval_cut(dag: Dag, order: Int64[np.ndarray, " nodes"], size: int) -> Cut:
@@ -124,7 +122,4 @@ def interval_cut(dag: Dag, order: Int64[np.ndarray, " nodes"], size: int) -> Cut
     tail, head = tail[crossing], head[crossing]
     leaving = np.bincount(tail[tail >= 0], minlength=1).max()
     entering = np.bincount(head[head >= 0], minlength=1).max()
-    inner = (tail >= 0) & (head >= 0)
-    pairs = np.unique(tail[inner] * blocks + head[inner])
-    depth = node_levels(ragged_dag(blocks, pairs // max(blocks, 1), pairs % max(blocks, 1)))
-    return Cut(size, blocks, int(max(leaving, entering)), int(depth.max(initial=-1)) + 1)
+    return Cut(size, blocks, int(max(leaving, entering)))

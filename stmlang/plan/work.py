@@ -85,13 +85,17 @@ def gates_stage(problem: Problem) -> Stage:
     return Stage("gates", "vector", 8 * problem.io_bytes // problem.item, 2 * problem.io_bytes, ops=8)
 
 
-def attention_stage(problem: Problem, blocks: int, n: int) -> Stage:
-    """Masked attention inside `blocks` blocks of `n` nodes: one pass for the sum of directions, one each if concatenated."""
-    passes = problem.directions if problem.scan.combine == "concat" else 1
+def attention_stage(problem: Problem, blocks: int, n: int, passes: int) -> Stage:
+    """Masked attention inside `blocks` blocks of `n` nodes, `passes` times: once for the sum of directions, else once each."""
     pairs = problem.batch * problem.heads * passes * blocks * n * n
     flops = pairs * (2 * problem.key + 2 * problem.value + 1)
     moved = 4 * pairs * problem.accumulator
     return Stage("masked attention", "matmul", flops, moved + problem.io_bytes, ops=4)
+
+
+def shared_passes(problem: Problem) -> int:
+    """Attention passes where the whole topology is one block: gating matrices of directions that are summed add up."""
+    return problem.directions if problem.scan.combine == "concat" else 1
 
 
 def adjoint(stage: Stage, flops: float = 2.0, moved: float = 2.0) -> Stage:

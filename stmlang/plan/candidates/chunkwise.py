@@ -134,8 +134,8 @@ def _ragged_tiling(problem: Problem, config: Mapping[str, ConfigValue]) -> Tilin
         tiles=cut.blocks,
         nodes=block,
         edges=cut.boundary,
-        steps=cut.levels,
-        width=-(-cut.blocks // max(cut.levels, 1)),
+        steps=cut.blocks,  # one block after the other
+        width=1,
         merges=tuple(ragged_merges(problem, block)),
         shared_merges=True,
     )
@@ -143,10 +143,11 @@ def _ragged_tiling(problem: Problem, config: Mapping[str, ConfigValue]) -> Tilin
 
 def _cost(problem: Problem, tiling: Tiling) -> Candidate:
     merge, largest = merge_stage(problem, tiling.merges, 1 if tiling.shared_merges else tiling.tiles)
-    attention = attention_stage(problem, tiling.tiles, tiling.nodes)
+    # A tile's states belong to one direction, and so does the attention inside it.
+    attention = attention_stage(problem, tiling.tiles, tiling.nodes, problem.directions)
     between, states = _boundary_stages(problem, tiling)
     gates = gates_stage(problem)
-    pairs = problem.batch * problem.heads * tiling.tiles * tiling.nodes**2 * problem.accumulator
+    pairs = problem.lanes * tiling.tiles * tiling.nodes**2 * problem.accumulator
     programs = 1 if problem.axes is not None else problem.directions
     ops = 180 + MERGE_OPS * len(tiling.merges) * programs
     return Candidate(

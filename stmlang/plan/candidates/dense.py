@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
 from stmlang.plan.problem import Problem
-from stmlang.plan.work import adjoint, attention_stage, gates_stage, needs_scalar_gates
+from stmlang.plan.work import adjoint, attention_stage, gates_stage, needs_scalar_gates, shared_passes
 
 NAME = "dense"
 MOST_EDGES = 4096
@@ -32,7 +32,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     if edges > MOST_EDGES:
         return Rejection(NAME, f"a dense matrix over {edges:,} edges is too large (at most {MOST_EDGES:,})")
     solve = _solve(problem)
-    attention = attention_stage(problem, 1, nodes)
+    attention = attention_stage(problem, 1, nodes, shared_passes(problem))
     gates = gates_stage(problem)
     item = problem.accumulator
     matrices = problem.lanes * (edges * edges + 2 * edges * nodes + nodes * nodes) * item

@@ -18,6 +18,7 @@ from stmlang.plan.work import (
     needs_scalar_gates,
     ragged_merges,
     regular_merges,
+    shared_passes,
 )
 
 NAME = "parallel"
@@ -43,7 +44,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
         return Rejection(NAME, f"a gating matrix over {nodes:,} nodes is too large to number (at most {MOST_NODES:,})")
     merges = list(regular_merges(problem.axes) if problem.axes is not None else ragged_merges(problem, nodes))
     build_matrix, largest = merge_stage(problem, merges)
-    attention = attention_stage(problem, 1, nodes)
+    attention = attention_stage(problem, 1, nodes, shared_passes(problem))
     gates = gates_stage(problem)
     pairs = problem.batch * problem.heads * nodes * nodes * problem.accumulator
     # A merge holds its operands (together as large as half its result) beside the result.
