@@ -1,4 +1,4 @@
-"""What every gate of a scan is worth, by direct evaluation of its equations in numpy float64.
+"""What every gate of a scan is worth, by direct evaluation of its equations in numpy float64 (or complex128, see `functions`).
 
 Written apart from the JAX evaluation on purpose: each checks the other. A value holds one number for each site (see `sites`),
 head, and state index it has.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,7 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
 from stmlang.scan.topology import is_regular
-from stmlang.verify.functions import Floats, Groups, apply, reduced, rescaled
+from stmlang.verify.functions import Floats, Groups, apply, floats, larger, reduced, rescaled, smaller
 from stmlang.verify.sites import PortIndices, Sites, sites_of
 
 AXIS: dict[Index, str] = dict(zip(INDICES, "oikKvVtT", strict=True))
@@ -89,6 +89,12 @@ class DirectionGates:
     key: Floats
     value: Floats
 
+    @property
+    def dtype(self) -> np.dtype[np.inexact[Any]]:
+        """complex128 if anything is complex, else float64."""
+        gates = (self.source, self.transition, self.mark, self.direct)
+        return np.result_type(self.query, self.key, self.value, *(gate.array for gate in gates))
+
 
 def evaluate_gates(
     scan: Scan, dag: Dag, q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, gates: Mapping[str, npt.ArrayLike]
@@ -118,7 +124,7 @@ def evaluate_gates(
 
 
 def _checked(name: str, array: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
-    found = np.asarray(array).astype(np.float64)
+    found = floats(array)
     if found.shape != shape:
         raise ValueError(f"'{name}' has shape {found.shape}, should be {shape}")
     return found
@@ -147,14 +153,14 @@ class Evaluator:
         """A gate at all its declared indices: at each site the matching clause with the most pinned indices holds."""
         ports = port_part(gate.indices)
         states = state_part(gate.indices)
-        count = self.sites.count(ports)
-        result = np.full((count, self.scan.heads, *(index_size(self.scan, index) for index in states)), np.nan)
+        count, sizes = self.sites.count(ports), tuple(index_size(self.scan, index) for index in states)
+        result: Floats = np.full((count, self.scan.heads, *sizes), np.nan)
         for clause in sorted(gate.clauses, key=lambda clause: len(clause.ports)):
             value = self.spread(self.evaluate(clause.value), ports, states)
             matches = np.ones(count, dtype=bool)
             for index, port in clause.ports:
                 matches &= self.sites.port(ports, index) == self.dag.ports.index(port)
-            result[matches] = value.array[matches]
+            result = np.where(matches.reshape(-1, *(1,) * (result.ndim - 1)), value.array, result)
         return Value(ports, states, result)
 
     def lift(self, value: Value, ports: PortIndices, states: tuple[Index, ...]) -> Value:
@@ -235,7 +241,7 @@ class Evaluator:
         wanted = [*(index for index in ports if dense), "h", *states]
         array = array.transpose(0, *(1 + ["h", *axes].index(index) for index in wanted))
         if leaf.kind == "given":
-            array = np.clip(array, leaf.low, leaf.high)
+            array = smaller(larger(array, np.asarray(leaf.low)), np.asarray(leaf.high))
         if leaf.kind == "param":
             count = self.dag.node_count if dense else self.sites.count(ports)
             array = np.broadcast_to(array, (count, *array.shape[1:]))
@@ -279,7 +285,7 @@ class Evaluator:
         where = self.sites.within(ports, value.ports)[matches]
         if sorted(where) != list(range(self.sites.count(ports))):
             raise ValueError(f"a gate is pinned to ports {pinned} of which some node has none or several edges")
-        array = np.empty((len(where), *value.array.shape[1:]))
+        array = np.empty((len(where), *value.array.shape[1:]), dtype=value.array.dtype)
         array[where] = value.array[matches]
         return Value(ports, value.states, array)
 

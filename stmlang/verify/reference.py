@@ -28,9 +28,9 @@ from stmlang.graph.dag import Dag
 from stmlang.graph.shapes import edge_state_shape, output_shape, state_shapes
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Direction, Scan
-from stmlang.verify.functions import Floats
+from stmlang.verify.functions import Floats, absolute, floats, larger
 from stmlang.verify.gates import AXIS, DirectionGates, Value, evaluate_gates
-from stmlang.verify.sites import topological_order
+from stmlang.verify.sites import PortIndices, Sites, ints, topological_order
 
 NORMALIZE_EPSILON = 1e-10
 """Added to the sum of weights that `normalize sum` divides by, as linear attention does."""
@@ -55,7 +55,8 @@ def reference(
     gates: Mapping[str, npt.ArrayLike],
     initial: Sequence[Mapping[str, npt.ArrayLike]] | None = None,
 ) -> ReferenceResult:
-    """Evaluates a scan in float64. `initial`: for each direction the states on the entering edges by port, zero where absent.
+    """Evaluates a scan in float64, or in complex128 if an argument is complex (see `functions`). `initial`: for each direction
+    the states on the entering edges by port, zero where absent.
 
     Raises ValueError for arrays of the wrong shape, missing leaves, unknown ports.
     """
@@ -63,7 +64,8 @@ def reference(
     finals: list[dict[str, Floats]] = []
     for number, values in enumerate(evaluate_gates(scan, dag, q, k, v, gates)):
         states = entering_states(scan, dag, number, {} if initial is None else initial[number])
-        results.append(run(scan, values, states, adds_direct(scan, number)))
+        h, states = run(scan, values, states, adds_direct(scan, number))
+        results.append(h)
         finals.append(leaving_states(scan, dag, number, states))
     h = np.concatenate(results, axis=1) if scan.combine == "concat" else np.sum(results, axis=0)
     return ReferenceResult(normalized(scan, h).reshape(output_shape(scan, dag)), tuple(finals))
@@ -74,36 +76,34 @@ def adds_direct(scan: Scan, number: int) -> bool:
     return scan.combine == "concat" or number == 0 or scan.gate("direct").directional
 
 
-def run(scan: Scan, values: DirectionGates, states: Floats, add_direct: bool) -> Floats:
-    """One direction: fills in `states` (edge, head, track, key, value) in place and returns `(node, head, value)`."""
+def run(scan: Scan, values: DirectionGates, entering: Floats, add_direct: bool) -> tuple[Floats, Floats]:
+    """One direction: the outputs `(node, head, value)` and the states `(edge, head, track, key, value)` on all edges, given
+    those on the edges that enter."""
     sites, S, T, M, D = values.sites, values.source, values.transition, values.mark, values.direct
     Q, K, V = values.query, values.key, with_ones(scan, values.value)
-    entering, leaving, pairs = (
-        by_node(sites.nodes(("in",))),
-        by_node(sites.nodes(("out",))),
-        by_node(sites.nodes(("out", "in"))),
-    )
-    h = np.zeros((len(Q), scan.heads, V.shape[-1]))
+    arriving, leaving, passing = by_node(sites, ("in",)), by_node(sites, ("out",)), by_node(sites, ("out", "in"))
+    states = entering.astype(np.result_type(entering, values.dtype))
+    h = np.zeros((len(Q), scan.heads, V.shape[-1]), dtype=states.dtype)
     for n in topological_order(sites):
         outer = np.einsum("hk,hv->hkv", K[n], V[n])
-        read = np.zeros(states.shape[1:])
-        for site in entering.get(n, ()):
+        read = np.zeros(states.shape[1:], dtype=states.dtype)
+        for site in arriving.get(n, ()):
             read += operate(M, site, states[sites.in_edge[site]])
         h[n] = np.einsum("hk,htkv->hv", Q[n], read)
         if add_direct:
             h[n] += np.einsum("hk,htkv->hv", Q[n], scaled(D, n, outer))
         for site in leaving.get(n, ()):
             states[sites.out_edge[site]] += scaled(S, site, outer)
-        for site in pairs.get(n, ()):
+        for site in passing.get(n, ()):
             out, into = sites.line[site]
             states[sites.out_edge[out]] += operate(T, site, states[sites.in_edge[into]])
-    return h
+    return h, states
 
 
-def by_node(nodes: npt.NDArray[np.int64]) -> dict[int, list[int]]:
+def by_node(sites: Sites, ports: PortIndices) -> dict[int, list[int]]:
     """The sites of each node."""
     found: dict[int, list[int]] = {}
-    for site, node in enumerate(nodes.tolist()):
+    for site, node in enumerate(ints(sites.nodes(ports))):
         found.setdefault(node, []).append(site)
     return found
 
@@ -144,7 +144,7 @@ def normalized(scan: Scan, h: Floats) -> Floats:
         case "sum":
             return h[..., :-1] / (h[..., -1:] + NORMALIZE_EPSILON)
         case "mlstm":
-            return h[..., :-1] / np.maximum(np.abs(h[..., -1:]), 1.0)
+            return h[..., :-1] / larger(absolute(h[..., -1:]), np.ones(()))
         case _:
             assert_never(scan.normalize)
 
@@ -162,14 +162,15 @@ def open_edges(dag: Dag, direction: Direction, port: int, final: bool) -> npt.ND
 def entering_states(scan: Scan, dag: Dag, number: int, initial: Mapping[str, npt.ArrayLike]) -> Floats:
     """States `(edge, head, track, key, value)` of all edges: the given ones on those that enter, zero elsewhere."""
     head, *track, key, value = edge_state_shape(scan)
-    states = np.zeros((dag.edge_count, head, *(track or [1]), key, value))
+    dtype = np.result_type(np.float64, *(floats(array) for array in initial.values()))
+    states: Floats = np.zeros((dag.edge_count, head, *(track or [1]), key, value), dtype=dtype)
     unknown = sorted(set(initial) - set(dag.ports))
     if unknown:
         raise ValueError(f"an initial state is given for ports that do not exist: {', '.join(unknown)}")
     for port, name in enumerate(dag.ports):
         if name not in initial:
             continue
-        given, shape = np.asarray(initial[name]).astype(np.float64), state_shapes(scan, dag)[number][name]
+        given, shape = floats(initial[name]), state_shapes(scan, dag)[number][name]
         if given.shape != shape:
             raise ValueError(f"the initial state of port '{name}' has shape {given.shape}, should be {shape}")
         edges = open_edges(dag, scan.directions[number], port, final=False)

@@ -1,8 +1,8 @@
 """The authors' vectors, brought into the conventions of this project.
 
 Their batch becomes our heads, their axis 0 is our port `a`, their axis 1 our port `b`. Their operator scales its result by
-`key ** -0.5`, which we give to the query. Files with several key, value, query or output components need several sources a node and
-are no cases here; `layer2dfused_P_4x4_JT2` has tracks only and is one.
+`key ** -0.5`, which we give to the query. Files with several key, value, query or output components need several sources a
+node and are no cases here; `layer2dfused_P_4x4_JT2` has tracks only and is one.
 """
 
 from __future__ import annotations
