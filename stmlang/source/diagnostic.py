@@ -50,4 +50,4 @@ class SpecError(Exception):
     def __str__(self) -> str:
         from stmlang.source.render import render
 
-        return "\n" + "\n".join(render(diagnostic) for diagnostic in self.diagnostics)
+        return "\n" + "\n\n".join(render(diagnostic) for diagnostic in self.diagnostics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stmlang.source.diagnostic import Diagnostic
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.suggest import nearest
+from stmlang.source.wording import listing, quoted
 from stmlang.syntax.layout import ITEM_KINDS, NAME_KINDS, OPERATORS
 from stmlang.syntax.lexer import ITEM_WORDS, SIGNS, Token
 
@@ -23,7 +24,7 @@ _WORDS = {
     **{kind: f"`{word}`" for word, kind in ITEM_WORDS.items()},
     **{kind: f"`{sign}`" for sign, kind in SIGNS.items()},
 }
-_ORDER = list(_WORDS)
+_ORDER = sorted(_WORDS, key=lambda kind: kind in ("RPAR", "RSQB", "RBRACE", "SEPARATOR", "$END"))
 _STARTS_VALUE = NAME_KINDS | {"NUMBER", "LPAR", "PRIMED"}
 _SETTING_EXAMPLES = {
     "directions": "write `directions both`, `directions all` or `directions +rows -cols`",
@@ -43,7 +44,6 @@ class _Blame:
         self.source, self.expected, self.braced = source, expected, braced
         self.token = tokens[at]
         self.previous = tokens[at - 1] if at else None
-        self.before = tokens[at - 2] if at > 1 else None
 
     # --- places
 
@@ -65,10 +65,12 @@ class _Blame:
     def _found(self) -> str:
         if self.token.kind == "$END":
             return "the end of the text"
-        return "the end of the line" if self.token.kind == "SEPARATOR" else f"`{self.token.text or '}'}`"
+        if self.token.kind == "SEPARATOR":
+            return "`;`" if self.token.text == ";" else "the end of the line"
+        return quoted(self.token.text or "}")
 
     def _after(self) -> str:
-        return f" after `{self.previous.text}`" if self.previous is not None and self.previous.text.strip() else ""
+        return f" after {quoted(self.previous.text)}" if self.previous is not None and self.previous.text.strip() else ""
 
     # --- cases, the most telling first
 
@@ -94,7 +96,7 @@ class _Blame:
         what = "a setting" if word.kind == "SETTING" else "an item"
         return Diagnostic(
             "STM0206",
-            f"`{word.text}` cannot be a name here: the word begins {what}",
+            f"{quoted(word.text)} cannot be a name here: the word begins {what}",
             self._at(word),
             help=f"choose another name, such as `{word.text}_`",
         )
@@ -131,7 +133,7 @@ class _Blame:
         if self.token.kind == "PRIMED":
             return Diagnostic(
                 "STM0208",
-                f"`{self.token.text}` is an index and no value",
+                f"{quoted(self.token.text)} is an index and no value",
                 self._at(self.token),
                 help="a prime is for an index in square brackets or behind `over =`",
             )
@@ -195,5 +197,4 @@ class _Blame:
             kinds = kinds - OPERATORS - {"LSQB"}
         if "SEPARATOR" in kinds:
             kinds = kinds - {"$END"}
-        words = [_WORDS[kind] for kind in sorted(kinds, key=_ORDER.index)]
-        return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" or {words[-1]}" if words else ""
+        return listing([_WORDS[kind] for kind in sorted(kinds, key=_ORDER.index)])

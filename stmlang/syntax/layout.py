@@ -25,6 +25,8 @@ _OPERAND_ENDS = NAME_KINDS | {"PRIMED", "NUMBER", "RPAR", "RSQB"}
 _GOES_ON_AFTER = OPERATORS | {"EQUAL", "COMMA", "ATMOST", "DOT"}
 _GOES_ON_BEFORE = OPERATORS | {"EQUAL", "COMMA", "ATMOST", "LBRACE", "RPAR", "RSQB"}
 
+_NEVER_IN_LISTS = frozenset({"LBRACE", "RBRACE", "$END"})
+
 
 @dataclass
 class _Open:
@@ -85,7 +87,7 @@ class Layout:
 
     def _begins_item(self, at: int) -> bool:
         """`scan name`, `def name`, ... where a line or a statement begins."""
-        return self._tokens[at].kind in ITEM_KINDS and self._next_kind(at) in NAME_KINDS
+        return self._tokens[at].kind in ITEM_KINDS and self._next_kind(at) in NAME_KINDS | ITEM_KINDS
 
     def _begins_statement(self, at: int) -> bool:
         """Whether an item, `name =`, `name[...] =` or a setting begins here, as no expression that goes on can."""
@@ -102,7 +104,7 @@ class Layout:
             kind = self._tokens[ahead].kind
             if kind == "RSQB":
                 return self._next_kind(ahead) == "EQUAL"
-            if kind in ("NEWLINE", "LSQB", "LPAR", "LBRACE", "RBRACE"):
+            if kind in ("NEWLINE", "SEMICOLON", "LSQB", "LPAR", "LBRACE", "RBRACE"):
                 return False
         return False
 
@@ -110,9 +112,10 @@ class Layout:
 
     def _place(self, at: int, token: Token) -> None:
         fresh = self._first or self._separator is not None
-        if self._in_list() and (token.kind in ("RBRACE", "$END") or (self._first and self._line_breaks_off(at, token))):
+        if self._in_list() and (token.kind in _NEVER_IN_LISTS or (self._first and self._line_breaks_off(at, token))):
             self._unclosed_list()
-            self._separator = self._separator or token
+            if token.kind != "LBRACE":
+                self._separator = self._separator or token
         if fresh and self._stack and not self._in_list() and self._begins_item(at):
             self._unclosed_brace()
         if token.kind == "$END":

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from stmlang.source.diagnostic import Diagnostic
 from stmlang.source.span import SourceFile, Span
+from stmlang.source.wording import quoted
 from stmlang.syntax.tree import Comment
 
 MAX_TOKENS = 100_000
@@ -70,13 +71,14 @@ _TOKEN = re.compile(
   | (?P<number>  (?: [0-9] | \.[0-9] ) (?: [eE][+-](?=[0-9]) | [\w.] )* )
   | (?P<string>  " [^"\r\n]* "? )
   | (?P<slashes> // [^\r\n]* | /\* (?: [^*\r\n] | \*(?!/) )* (?: \*/ )? )
-  | (?P<quoted>  (?<![\w']) (?: ' [^'\r\n]* ' | [“”„] [^“”"\r\n]* [“”"] ) )
+  | (?P<quoted>  (?<![\w']) (?: ' [^'\r\n]* '? | [“”„] [^“”"\r\n]* [“”"] ) )
   | (?P<foreign> \*\* | == | := | => | <-(?!-) | → | < (?!=) | [≤−–—×·⋅∗÷] )
   | (?P<sign>    -> | <= | [()\[\]{}+\-*/^=,.;] )
   | (?P<stray>   . )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_QUOTES = "'“”„"
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -139,7 +141,7 @@ def _word(result: Lexed, text: str, start: int) -> Token:
     """A name or a keyword; a name that is not ASCII is reported and taken as a name."""
     end = start + len(text)
     if not text.isascii():
-        result.report("STM0105", f"`{text}` is not a name", start, end, help=_ascii_help(text))
+        result.report("STM0105", f"{quoted(text)} is not a name", start, end, help=_ascii_help(text))
         return Token("NAME", text, start, end)
     if text.endswith("'"):
         return Token("PRIMED", text, start, end)
@@ -158,7 +160,7 @@ def _ascii_help(text: str) -> str:
     spelled = "".join(parts)
     if unicodedata.normalize("NFKD", text[-1]).isdigit() and not text[-1].isascii():
         return "a power is written `^`, as in `x^2`"
-    return f"write `{spelled}`" if spelled.isidentifier() else "names are made of a-z, A-Z, 0-9 and `_`"
+    return f"write {quoted(spelled)}" if spelled.isidentifier() else "names are made of a-z, A-Z, 0-9 and `_`"
 
 
 def _other(result: Lexed, kind: str, text: str, start: int) -> Token | None:
@@ -173,8 +175,9 @@ def _other(result: Lexed, kind: str, text: str, start: int) -> Token | None:
                 return Token("STRING", text + '"', start, end)
             return Token("STRING", text, start, end)
         case "quoted":
-            result.report("STM0102", "strings stand between straight double quotes", start, end, help=f'write `"{text[1:-1]}"`')
-            return Token("STRING", f'"{text[1:-1]}"', start, end)
+            path = f'"{text.strip(_QUOTES)}"'
+            result.report("STM0102", "strings stand between straight double quotes", start, end, help=f"write {quoted(path)}")
+            return Token("STRING", path, start, end)
         case "slashes":
             result.report(
                 "STM0102", f"a comment starts with `#`, not with `{text[:2]}`", start, start + 2, help="write `# ...`"
@@ -182,7 +185,7 @@ def _other(result: Lexed, kind: str, text: str, start: int) -> Token | None:
             return None
         case "foreign":
             meant, rule = _FOREIGN[text]
-            result.report("STM0102", f"`{text}` is not a sign of the language: {rule}", start, end, help=f"write `{meant}`")
+            result.report("STM0102", f"`{text}` is not a sign of the language", start, end, help=rule)
             return Token(SIGNS[meant], meant, start, end)
         case _:
             return _stray(result, text, start)
@@ -205,10 +208,12 @@ def _number(result: Lexed, text: str, start: int) -> Token:
     token = Token("NUMBER", text, start, end)
     if _NUMBER.fullmatch(text):
         if float(text) == float("inf"):
-            result.report("STM0103", f"`{text}` is too large for double precision", start, end, help="1.797e308 is the largest")
+            result.report(
+                "STM0103", f"{quoted(text)} is too large for double precision", start, end, help="1.797e308 is the largest"
+            )
             return Token("NUMBER", "0", start, end)
         return token
-    result.report("STM0103", f"`{text}` is not a number", start, end, help=_number_help(text))
+    result.report("STM0103", f"{quoted(text)} is not a number", start, end, help=_number_help(text))
     return Token("NUMBER", "0", start, end)
 
 
@@ -217,11 +222,11 @@ def _number_help(text: str) -> str:
     if ".." in text:
         return "there are no ranges here; a number has one point"
     if re.fullmatch(r"[0-9]+\.", text):
-        return f"digits are needed after the point: write `{text}0` or `{text[:-1]}`"
+        return f"digits are needed after the point: write {quoted(text + '0')} or {quoted(text[:-1])}"
     if re.fullmatch(r"[0-9.]+[eE]", text):
         return "digits are needed after the `e`, as in `1e-3`"
     if re.fullmatch(r"[0-9]+(_[0-9]+)+", text):
-        return f"digits are not grouped: write `{text.replace('_', '')}`"
+        return f"digits are not grouped: write {quoted(text.replace('_', ''))}"
     if (glued := re.fullmatch(rf"({_NUMBER.pattern})([A-Za-z_]\w*)", text)) is not None:
-        return f"a product needs its sign: write `{glued[1]} * {glued[2]}`; a name cannot start with a digit"
+        return f"a product needs its sign: write {quoted(f'{glued[1]} * {glued[2]}')}; a name cannot start with a digit"
     return "numbers look like `1`, `.5` or `2.5e-3`"

@@ -46,7 +46,7 @@ class _Automaton:
         self._source = source
         self._tokens = tokens
         self._table = table.load()
-        self._states = [self._table.start]
+        self._states = [0]
         self._values: list[Any] = []
         self._marks = [1]  # for each open brace, the height of the stack where the current statement begins
 

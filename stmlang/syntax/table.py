@@ -1,17 +1,23 @@
-"""The LALR(1) table of `stm.lark`, as plain numbers."""
+"""The LALR(1) table of `stm.lark`, as plain numbers.
+
+Analysing the grammar takes longer than checking a spec, so the table lies ready beside it, in `stm.table.json`, and lark is not
+imported to parse. After a change of the grammar: `python -m stmlang.syntax.table`. A test compares the two.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 GRAMMAR = Path(__file__).with_name("stm.lark")
+STORED = Path(__file__).with_name("stm.table.json")
 START = "file"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     """`origin -> size symbols`. `action` names the builder; None for the helper rules that `*` and `+` make: their values are
     lists."""
@@ -23,27 +29,65 @@ class Rule:
     spliced: bool  # some of the symbols are helper rules, whose lists are spliced in
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Table:
-    """`actions[state][terminal]` is the state to go to, or `-1 - r` to reduce by rule `r`; `gotos[state][origin]` a state."""
+    """`actions[state][terminal]` is the state to go to, or `-1 - r` to reduce by rule `r`; `gotos[state][origin]` a state.
+    State 0 is where to begin."""
 
+    rules: tuple[Rule, ...]
     actions: tuple[dict[str, int], ...]
     gotos: tuple[dict[str, int], ...]
-    rules: tuple[Rule, ...]
-    start: int
     end: int
 
 
 @cache
 def load() -> Table:
-    """The table of the grammar."""
-    return build(GRAMMAR.read_text(encoding="utf-8"))
+    """The stored table."""
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    rules = tuple(Rule(*fields) for fields in stored["rules"])
+    return Table(rules, tuple(stored["actions"]), tuple(stored["gotos"]), stored["end"])
+
+
+def dump(table: Table) -> str:
+    """The table as JSON, one rule or state a line."""
+    parts = {
+        "rules": [json.dumps(astuple(rule)) for rule in table.rules],
+        "actions": [json.dumps(row) for row in table.actions],
+        "gotos": [json.dumps(row) for row in table.gotos],
+    }
+    lines = [f'"{name}": [\n' + ",\n".join(rows) + "\n]" for name, rows in parts.items()]
+    return "{\n" + ",\n".join([*lines, f'"end": {table.end}']) + "\n}\n"
 
 
 def build(grammar: str) -> Table:
-    """Have lark analyse a grammar. Raises lark's `GrammarError` if it is not LALR(1)."""
+    """Have lark analyse a grammar, and number what it finds in the order of a walk from the start, so that the same grammar
+    always gives the same table. Raises lark's `GrammarError` where two rules compete."""
+    parse_table = _analyse(grammar)
+    order: list[Any] = [parse_table.start_states[START]]
+    numbers: dict[Any, int] = {order[0]: 0}
+    rules: dict[Any, int] = {}
+    actions: list[dict[str, int]] = []
+    gotos: list[dict[str, int]] = []
+    for state in order:
+        row: dict[str, int] = {}
+        go: dict[str, int] = {}
+        for symbol, (action, target) in sorted(parse_table.states[state].items()):
+            if action.name == "Reduce":
+                row[symbol] = -1 - rules.setdefault(target, len(rules))
+                continue
+            if target not in numbers:
+                numbers[target] = len(order)
+                order.append(target)
+            (row if symbol.isupper() else go)[symbol] = numbers[target]
+        actions.append(row)
+        gotos.append(go)
+    return Table(tuple(map(_rule, rules)), tuple(actions), tuple(gotos), numbers[parse_table.end_states[START]])
+
+
+def _analyse(grammar: str) -> Any:
+    """Lark's own table."""
     from lark import Lark
-    from lark.lexer import Lexer
+    from lark.lexer import Lexer, LexerState
 
     class Declared(Lexer):
         """Stands for our own lexer, which lark never calls."""
@@ -51,31 +95,11 @@ def build(grammar: str) -> Table:
         def __init__(self, lexer_conf: object) -> None:
             pass
 
-        def lex(self, *_: object) -> Any:
-            return iter(())
+        def lex(self, lexer_state: LexerState, parser_state: object) -> Any:
+            raise NotImplementedError((lexer_state, parser_state))
 
-    lark: Any = Lark(grammar, parser="lalr", lexer=Declared, start=START, maybe_placeholders=False, strict=False)
-    parse_table = lark.parser.parser._parse_table
-    rules: dict[Any, int] = {}
-    actions: list[dict[str, int]] = []
-    gotos: list[dict[str, int]] = []
-    found: list[Rule] = []
-    for state in range(len(parse_table.states)):
-        row: dict[str, int] = {}
-        go: dict[str, int] = {}
-        for symbol, (_, target) in sorted(parse_table.states[state].items()):
-            if not symbol.isupper():
-                go[symbol] = target
-            elif hasattr(target, "expansion"):
-                if target not in rules:
-                    rules[target] = len(found)
-                    found.append(_rule(target))
-                row[symbol] = -1 - rules[target]
-            else:
-                row[symbol] = target
-        actions.append(row)
-        gotos.append(go)
-    return Table(tuple(actions), tuple(gotos), tuple(found), parse_table.start_states[START], parse_table.end_states[START])
+    lark: Any = Lark(grammar, parser="lalr", lexer=Declared, start=START, maybe_placeholders=False, strict=True)
+    return lark.parser.parser._parse_table  # private to lark, which hands it to nobody but its own pickle
 
 
 def _rule(rule: Any) -> Rule:
@@ -83,3 +107,7 @@ def _rule(rule: Any) -> Rule:
     action = None if name.startswith("_") else str(rule.alias or name)
     spliced = any(symbol.name.startswith("_") for symbol in rule.expansion)
     return Rule(name, len(rule.expansion), action, bool(rule.options.expand1) and not rule.alias, spliced)
+
+
+if __name__ == "__main__":
+    STORED.write_text(dump(build(GRAMMAR.read_text(encoding="utf-8"))), encoding="utf-8")

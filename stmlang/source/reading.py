@@ -1,0 +1,93 @@
+"""Texts from files, bytes and strings, each checked once at the door."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from itertools import islice
+from pathlib import Path
+
+from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.span import SourceFile, Span
+from stmlang.source.suggest import nearest
+from stmlang.source.wording import quoted
+
+MAX_BYTES = 1 << 20
+"""The largest text, in bytes of UTF-8."""
+
+_BYTE_ORDER_MARK = "\ufeff"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def read(path: str | os.PathLike[str], name: str | None = None) -> SourceFile:
+    """The text of a file, under `name` if given and else under its path. Raises `SpecError` (STM0001 to STM0006)."""
+    shown = name if name is not None else os.fspath(path)
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
+            raise _error("STM0002", f"{quoted(shown)} is {what}", help="name one text file")
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        raise _error("STM0001", f"there is no file {quoted(shown)}", help=_neighbour(path)) from None
+    except OSError as error:
+        raise _error("STM0003", f"cannot read {quoted(shown)}: {(error.strerror or 'unknown error').lower()}") from None
+    return decode(data, shown)
+
+
+def decode(data: bytes, name: str) -> SourceFile:
+    """A text from bytes in UTF-8, with or without a byte order mark. Raises `SpecError` (STM0004 to STM0006)."""
+    if len(data) > MAX_BYTES:
+        raise _too_large(name)
+    try:
+        return from_text(data.decode("utf-8"), name)
+    except UnicodeDecodeError as error:
+        # The span points into the text as an editor would show it, with a mark in place of each bad byte.
+        readable = SourceFile(name, data.decode("utf-8", "replace").removeprefix(_BYTE_ORDER_MARK))
+        at = len(data[: error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK))
+        help = "save the file as UTF-8"
+        if data.startswith(_UTF16_MARKS):
+            help = "the file looks like UTF-16: " + help
+        message = f"byte 0x{data[error.start]:02X} at offset {error.start} is not UTF-8"
+        raise _error("STM0005", message, Span(readable, at, at + 1), help) from None
+
+
+def from_text(text: str, name: str = "<text>") -> SourceFile:
+    """A text that is in memory already. Raises `SpecError` (STM0004 to STM0006)."""
+    text = text.removeprefix(_BYTE_ORDER_MARK)
+    if (found := _SURROGATE.search(text)) is not None:
+        readable = SourceFile(name, _SURROGATE.sub("\ufffd", text))
+        message = f"U+{ord(found.group()):04X} is half of a character and not UTF-8"
+        raise _error("STM0005", message, Span(readable, found.start(), found.end()))
+    if len(text) > MAX_BYTES or len(text.encode("utf-8")) > MAX_BYTES:
+        raise _too_large(name)
+    source = SourceFile(name, text)
+    if (found := _CONTROL.search(text)) is not None:
+        span = Span(source, found.start(), found.end())
+        help = "the file looks like UTF-16 or is not a text: save it as UTF-8" if found.group() == "\0" else "remove it"
+        raise _error("STM0006", f"control character U+{ord(found.group()):04X}", span, help)
+    return source
+
+
+def _too_large(name: str) -> SpecError:
+    help = 'a large graph belongs into a graph file: `dag from "file"`'
+    return _error("STM0004", f"{quoted(name)} is larger than {MAX_BYTES >> 20} MiB", help=help)
+
+
+def _error(code: str, message: str, span: Span | None = None, help: str | None = None) -> SpecError:
+    return SpecError([Diagnostic(code, message, span, help=help)])
+
+
+def _neighbour(path: str | os.PathLike[str]) -> str | None:
+    """The spec in the same folder whose name is nearest to one that does not exist."""
+    try:
+        missing = Path(path)
+        names = sorted(entry.name for entry in islice(missing.parent.iterdir(), 1000) if entry.suffix == ".stm")
+    except (OSError, ValueError):
+        return None
+    near = nearest(missing.name, names)
+    return f"did you mean `{missing.with_name(near)}`?" if near else None

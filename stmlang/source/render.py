@@ -1,0 +1,161 @@
+"""Diagnostics as text for people and as plain data for editors."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stmlang.source.diagnostic import Diagnostic, Severity
+from stmlang.source.span import Span
+
+TAB = 4
+"""Columns from one tab stop to the next."""
+WIDTH = 120
+"""Source lines longer than this many characters are shown in part, around the caret."""
+
+_Paint = Callable[[str, str], str]
+_SEVERITY_COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}
+_BOLD, _FRAME, _LABEL = "1", "34", "36"
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A place to be underlined, with what stands behind the line under it."""
+
+    span: Span
+    message: str
+    primary: bool
+
+
+def render(diagnostic: Diagnostic, colour: bool = False) -> str:
+    """The diagnostic as lines of text without a final line end.
+
+    Every place shows its source line with a line of carets (or, for labels, dashes) under it. Tabs are expanded in both, wide
+    characters count two columns, combining ones none. Characters that a terminal would obey are shown as `\ufffd`.
+    """
+    paint = _paint if colour else _plain
+    tone = _SEVERITY_COLOURS[diagnostic.severity]
+    head = paint(f"{diagnostic.severity.value}[{diagnostic.code}]", tone) + paint(f": {printable(diagnostic.message)}", _BOLD)
+    lines = [head]
+    marks = [_Mark(diagnostic.span, "", True)] if diagnostic.span is not None else []
+    marks += [_Mark(label.span, label.message, False) for label in diagnostic.labels]
+    gutter = max((len(str(mark.span.file.position(mark.span.start)[0])) for mark in marks), default=1)
+    if marks:
+        lines += _places(marks, gutter, tone, paint)
+    bar = " " * gutter + paint(" = ", _FRAME)
+    for kind, text in [("note", note) for note in diagnostic.notes] + [("help", diagnostic.help or "")]:
+        if text:
+            first, *rest = printable(text, keep="\n").split("\n")
+            lines.append(bar + paint(kind, _BOLD) + f": {first}")
+            lines += [" " * (gutter + 9) + line for line in rest]
+    return "\n".join(lines)
+
+
+def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
+    """The diagnostic as plain data. Lines and columns count from one, columns in characters; the end is exclusive. Where there
+    is no text to point at, the file and the places are None."""
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity.value,
+        "message": diagnostic.message,
+        **_place(diagnostic.span),
+        "notes": list(diagnostic.notes),
+        "help": diagnostic.help,
+        "labels": [{"message": label.message, **_place(label.span)} for label in diagnostic.labels],
+    }
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with every character that is not printable replaced, except those of `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() or character in keep else "\ufffd" for character in text)
+
+
+def _place(span: Span | None) -> dict[str, Any]:
+    if span is None:
+        return dict.fromkeys(("file", "line", "column", "end_line", "end_column"))
+    line, column = span.file.position(span.start)
+    end_line, end_column = span.file.position(span.end)
+    return {"file": span.file.name, "line": line, "column": column, "end_line": end_line, "end_column": end_column}
+
+
+def _plain(text: str, _: str) -> str:
+    return text
+
+
+def _paint(text: str, tone: str) -> str:
+    return f"\x1b[{tone}m{text}\x1b[0m"
+
+
+def _places(marks: list[_Mark], gutter: int, tone: str, paint: _Paint) -> list[str]:
+    """All places in the order of the text, the file of the first mark first; marks next to each other share their line."""
+    main = marks[0].span.file
+    order = sorted(marks, key=lambda mark: (mark.span.file is not main, mark.span.file.name, mark.span.start, not mark.primary))
+    line, column = main.position(marks[0].span.start)
+    lines = [" " * gutter + paint("--> ", _FRAME) + f"{printable(main.name)}:{line}:{column}"]
+    margin = " " * gutter + paint(" |", _FRAME)
+    shown = (main, 0)
+    lines.append(margin)
+    for mark in order:
+        file = mark.span.file
+        number, start = file.position(mark.span.start)
+        text = file.line(number)
+        stop = min(len(text), start - 1 + mark.span.end - mark.span.start)
+        window, prefix, width = _window(text, start - 1, stop)
+        if file is not shown[0]:
+            lines += [" " * gutter + paint("::: ", _FRAME) + f"{printable(file.name)}:{number}:{start}", margin]
+        elif shown[1] and number > shown[1] + 1:
+            lines.append(" " * gutter + paint(" :", _FRAME))
+        if (file, number) != shown or len(text) > WIDTH:
+            lines.append(paint(f"{number:>{gutter}} | ", _FRAME) + window)
+        shown = (file, number)
+        under = paint("^" * width, tone) if mark.primary else paint("-" * width, _LABEL)
+        lines.append(f"{margin} {' ' * prefix}{under} {printable(mark.message)}".rstrip())
+    return lines
+
+
+def _window(text: str, start: int, stop: int) -> tuple[str, int, int]:
+    """A source line as shown, how many columns stand before its marked part, and how many columns that has, at least one."""
+    start, stop = min(start, len(text)), max(start, stop)
+    left, right = "", ""
+    if len(text) > WIDTH:
+        begin = max(0, min(start - WIDTH // 2, len(text) - WIDTH))
+        left, right = "…" if begin else "", "…" if begin + WIDTH < len(text) else ""
+        text = text[begin : begin + WIDTH]
+        start, stop = start - begin, min(stop - begin, WIDTH)
+    before, marked, after = text[:start], text[start:stop], text[stop:]
+    shown = _expand(left + before, 0)
+    prefix = _columns(shown)
+    middle = _expand(marked, prefix)
+    rest = _expand(after, prefix + _columns(middle))
+    return shown + middle + rest + right, prefix, max(1, _columns(middle))
+
+
+def _expand(text: str, column: int) -> str:
+    """The text, which begins at a column, with tabs as blanks and nothing that a terminal would obey."""
+    if "\t" not in text:
+        return printable(text)
+    parts: list[str] = []
+    for piece in text.split("\t"):
+        parts.append(printable(piece))
+        column += _columns(parts[-1])
+        blanks = TAB - column % TAB
+        parts.append(" " * blanks)
+        column += blanks
+    return "".join(parts[:-1])
+
+
+def _columns(text: str) -> int:
+    """How many terminal columns a text without tabs takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns_of(character) for character in text)
+
+
+def _columns_of(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,17 @@
+"""Pieces of messages that every room words alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MAX_QUOTED = 60
+
+
+def quoted(text: str) -> str:
+    """A piece of the user's text in backquotes, cut short where it is long."""
+    return f"`{text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + '…'}`"
+
+
+def listing(words: Sequence[str], last: str = "or") -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" {last} {words[-1]}" if words else ""
