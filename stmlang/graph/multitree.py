@@ -144,7 +144,8 @@ def reach(dag: Dag, line: Int64[np.ndarray, "kept 2"]) -> int:
 def _successors(dag: Dag, line: Int64[np.ndarray, "kept 2"]) -> list[list[int]]:
     """For each edge those that follow it along a line edge."""
     following: list[list[int]] = [[] for _ in range(dag.edge_count)]
-    for first, second in line.tolist():
+    pairs: list[tuple[int, int]] = line.tolist()
+    for first, second in pairs:
         following[first].append(second)
     return following
 
