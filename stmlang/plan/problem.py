@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -18,7 +19,10 @@ from stmlang.plan.counts import Counts, Cut, interval_cut, ragged_counts, regula
 from stmlang.plan.errors import plan_error
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
 from stmlang.scan.scan import Leaf, Scan
-from stmlang.scan.topology import Regular, Topology
+from stmlang.scan.sizes import unbound
+from stmlang.scan.topology import Regular
+from stmlang.source.diagnostic import SpecError
+from stmlang.source.span import Span
 
 DtypeName = Literal["float32", "float64", "bfloat16"]
 Mode = Literal["inference", "training"]
@@ -64,7 +68,7 @@ class Problem:
         is out of range (STM5010).
         """
         _check_options(dtype, mode, memory_limit, batch)
-        axes = regular_axes(scan.topology) if dag is None or dag.regular is None else dag.regular
+        axes = regular_axes(scan) if dag is None or dag.regular is None else dag.regular
         if axes is None and dag is None:
             dag = dag_of(scan.topology)
         counts = ragged_counts(dag) if axes is None and dag is not None else regular_counts(axes or ())
@@ -161,26 +165,25 @@ class Problem:
         return topological_order(self.dag) if self.dag is not None else np.zeros(0, np.int64)
 
 
-def regular_axes(topology: Topology) -> tuple[int, ...] | None:
+def regular_axes(scan: Scan) -> tuple[int, ...] | None:
     """Axis sizes of a regular topology, None for others. Raises SpecError (STM5001) where a size is unbound."""
-    if not isinstance(topology, Regular):
+    names = unbound(scan)
+    if names:
+        raise unbound_error(names, scan.topology.span)
+    if not isinstance(scan.topology, Regular):
         return None
-    unbound = [axis.name for axis in topology.axes if axis.size is None]
-    if unbound:
-        raise unbound_error(unbound, topology.span)
-    return tuple(axis.size for axis in topology.axes if axis.size is not None)
+    return tuple(axis.size for axis in scan.topology.axes if axis.size is not None)
 
 
-def unbound_error(names: list[str], span: Any = None) -> Exception:
-    """The error for axis sizes that nobody gave."""
-    sizes = " ".join(f"--set {name}=N" for name in names)
+def unbound_error(names: Sequence[str], span: Span | None) -> SpecError:
+    """The error for axes whose size nobody gave."""
     plural = "s" if len(names) > 1 else ""
     return plan_error(
         "STM5001",
         f"the size{plural} {', '.join(f'`{name}`' for name in names)} must be known to plan this scan",
         span=span,
-        help=f"give {'them' if plural else 'it'} at compile time: `{', '.join(f'{name}=N' for name in names)}` in Python, "
-        f"`{sizes}` on the command line, or a default in the topology: `{names[0]} = 14`",
+        help=f"give {'them' if plural else 'it'} at compile time, `{', '.join(f'{name}=N' for name in names)}` in Python or "
+        f"`{' '.join(f'--set {name}=N' for name in names)}` on the command line, or a default in the topology",
     )
 
 
