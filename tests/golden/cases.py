@@ -16,7 +16,7 @@ import numpy as np
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Topology
-from tests.helpers.scans import PLAIN, dag, given_scan, grid, orientations
+from tests.helpers.scans import PLAIN, arrows, dag, given_scan, grid, orientations
 
 Arrays = dict[str, np.ndarray]
 
@@ -205,7 +205,7 @@ def _graph(found: Arrays) -> Case:
         moved["transition"] = by_pair(gradients["T"])
     return Case(
         dag(nodes, edges),
-        f"dag {{ {'; '.join(f'n{node} -> n{head}' for node, head in edges)} }}",
+        arrows(nodes, edges),
         *(found[f"{prefix}{key}"].swapaxes(0, 1) for key in "QKV"),
         {
             "source": found[f"{prefix}S"].T,

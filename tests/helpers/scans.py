@@ -29,6 +29,13 @@ def dag(nodes: int, edges: list[tuple[int, int]]) -> Static:
     return Static(tuple(f"n{number}" for number in range(nodes)), tuple(edges), False, NOWHERE)
 
 
+def arrows(nodes: int, edges: list[tuple[int, int]]) -> str:
+    """The same DAG as a text."""
+    names = [f"n{number}" for number in range(nodes)]
+    lines = [f"{names[tail] if tail >= 0 else ''} -> {names[head] if head >= 0 else ''}".strip() for tail, head in edges]
+    return f"dag {{ {'; '.join((*names, *lines))} }}"
+
+
 def orientations(axes: int) -> tuple[Direction, ...]:
     """`directions all`: direction i flips axis a exactly if bit a of i is set."""
     return tuple(Direction(tuple(-1 if number >> axis & 1 else 1 for axis in range(axes))) for number in range(2**axes))

@@ -1,0 +1,210 @@
+"""Scans that every way of evaluating one must agree on: topologies, gates, directions, states, in one table.
+
+A case names the strategies that must accept it, so that none drops out unseen. `quick` cases run always, the others with
+`-m slow`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Config = dict[str, Any]
+Way = tuple[str, Config | None]
+
+ANY: tuple[Way, ...] = (("recurrent", None),)
+"""What takes state axes and matrices."""
+
+
+def ways(*chunks: Config, dense: bool = True) -> tuple[Way, ...]:
+    """Every strategy, for gates that are one number a head; chunkwise once for each setting."""
+    fixed: list[Way] = [("recurrent", None), ("parallel", None)]
+    return (*fixed, *(("chunkwise", chunk) for chunk in chunks), *([("dense", None)] if dense else []))
+
+
+GIVEN = """
+    source[out] = given()
+    transition[out, in] = given()
+    mark[in] = given()
+    direct = given()
+"""
+RANK_ONE = """
+    angle = sigmoid(linear(x, bias = spread(-2, 2)))
+    decay = tanh(5 * linear(x, bias = 1))
+    source[out] = sigmoid(linear(x, bias = -1)) * split(angle)[out]
+    transition[out, in] = decay * split(angle)[out]
+    mark = sigmoid(linear(x))
+    direct = sigmoid(linear(x, bias = -2))
+"""
+READ_AFTER = """
+    source = sigmoid(linear(x))
+    transition = sigmoid(linear(x, bias = spread(1, 3)))
+    read after
+"""
+MULTITREE = """
+    source[out] = sigmoid(linear(x))
+    transition[out, in] = tanh(linear(x))
+    transition[out = cols, in = rows] = 0
+    mark[in] = param(0.5)
+    direct = param(1)
+"""
+CYCLIC = """
+    source[out] = sigmoid(linear(x))
+    transition[out, in] = tanh(linear(x)) * softmax(linear(x), over = out)
+    mark[in] = sigmoid(linear(x)) + max(source[in], 0.1)
+    direct = sum(source, over = out) - largest(mark, over = in)
+"""
+RAGGED = """
+    source[out] = sigmoid(linear(x, e[out], bias = -1))
+    transition[out, in] = tanh(linear(x)) * softmax(linear(x, e[out], e[in]), over = out)
+    mark[in] = sigmoid(linear(x, e[in])) * param(2)
+    direct = mean(source, over = out)
+"""
+KEY = """
+    transition[key] = sigmoid(linear(x))
+    source[key] = given(-1, 1)
+    mark[in, value] = given()
+    direct = 1
+"""
+BOTH_AXES = """
+    transition[key, value] = tanh(linear(x))
+    source[value] = sigmoid(linear(x))
+    read after
+"""
+DELTA = """
+    k = l2norm(k)
+    beta = sigmoid(linear(x))
+    source = beta
+    transition[key, key'] = eye[key, key'] - beta * k[key] * k[key']
+    read after
+"""
+ROTATION = """
+    source[out] = given()
+    transition[out, in, value, value'] = given(-0.5, 0.5)
+    mark[in] = given()
+    direct = given()
+"""
+TRACKS = """
+    source[out, track] = given()
+    transition[out, in, track, track'] = l1norm(given(), over = track)
+    mark[in, track] = given()
+    direct = given()
+"""
+SUM = (
+    READ_AFTER.replace("source = sigmoid(linear(x))", "q = softplus(q)\n    k = softplus(k)\n    source = 1")
+    + "    normalize sum\n"
+)
+MLSTM = READ_AFTER.replace("source = sigmoid", "source = exp") + "    normalize mlstm\n"
+BOTH, ALL, CONCAT, BACKWARD = (f"    directions {word}\n" for word in ("both", "all", "all concat", "backward"))
+NONE, PROPAGATE, DISTRIBUTE = (f"    stabilize {word}\n" for word in ("none", "P", "D"))
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """`body` on `topology`; `exact` draws given gates from 0, 1 and -1 only. `files` are graph files of the data folder that
+    the topology reads."""
+
+    name: str
+    topology: str
+    body: str
+    strategies: tuple[Way, ...]
+    heads: int = 2
+    key: int = 2
+    value: int = 3
+    exact: bool = False
+    quick: bool = True
+    declarations: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        track = ", track = 3" if "track" in self.body else ""
+        sizes = f"heads = {self.heads}, key = {self.key}, value = {self.value}{track}"
+        return f"{self.declarations}\nscan test({sizes}) on {self.topology} {{\n{self.body}}}\n"
+
+
+def random_dag(nodes: int, edges: int, seed: int) -> str:
+    """A random DAG, some of its edges open, as a text; nodes are named in a shuffled order."""
+    rng = np.random.default_rng(seed)
+    order, arrows = rng.permutation(nodes), [f"-> n{nodes // 2}", f"n{nodes // 3} ->", "-> n0", f"n{nodes - 1} ->"]
+    pairs = {tuple(sorted(rng.choice(nodes, 2, replace=False))) for _ in range(4 * edges)}
+    chosen = sorted(pairs)
+    for tail, head in (chosen[number] for number in rng.permutation(len(chosen))[:edges]):
+        arrows.append(f"n{order[tail]} -> n{order[head]}")
+    loners = set(range(nodes)) - {
+        int(number) for arrow in arrows for number in arrow.replace("->", "").replace("n", "").split()
+    }
+    arrows += [f"-> n{number}" for number in sorted(loners)]
+    return f"dag {{ {'; '.join(arrows)} }}"
+
+
+TREE = "tree { a, b -> e; c, d -> f; e, f -> root; g -> root; root ->; -> a }"
+SMALL = "dag { -> s; s -> t, u; t, u -> w; u -> y; w, y -> z; z ->; y -> }"
+SQUARE = "grid(rows = {}, cols = {})"
+
+CASES: tuple[Case, ...] = (
+    Case("chain 1", "chain(t = 1)", GIVEN + ALL + NONE, ways({"tile": (1,)})),
+    Case("chain 2", "chain(t = 2)", RANK_ONE.replace("split(angle)[out]", "angle") + CONCAT, ways({"tile": (1,)})),
+    Case("chain 17", "chain(t = 17)", READ_AFTER + BOTH, ways({"tile": (16,)})),
+    Case("chain 64", "chain(t = 64)", GIVEN + NONE, ways({"tile": (16,)}), heads=1, exact=True),
+    Case("chain 129", "chain(t = 129)", READ_AFTER + BACKWARD, ways({"tile": (64,)})),
+    Case("chain 33 sum", "chain(t = 33)", SUM, ways({"tile": (8,)})),
+    Case("chain 12 mlstm", "chain(t = 12)", MLSTM + BOTH, ways({"tile": (5,)})),
+    Case("chain 9 key", "chain(t = 9)", KEY + CONCAT, ANY),
+    Case("chain 9 key value", "chain(t = 9)", BOTH_AXES, ANY),
+    Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, ANY, key=4),
+    Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, ANY),
+    Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, ways({"tile": (1, 1)})),
+    Case("grid 1x7", SQUARE.format(1, 7), RANK_ONE + ALL + PROPAGATE, ways({"tile": (1, 3)})),
+    Case("grid 7x1", SQUARE.format(7, 1), CYCLIC + CONCAT, ways({"tile": (2, 2)}), quick=False),
+    Case("grid 5x3", SQUARE.format(5, 3), CYCLIC + ALL + PROPAGATE, ways({"tile": (2, 2)}, {"tile": (4, 1)})),
+    Case("grid 5x3 exact", SQUARE.format(5, 3), GIVEN + ALL + NONE, ways({"tile": (2, 2)}), exact=True),
+    Case("grid 8x8 P", SQUARE.format(8, 8), RANK_ONE + ALL + PROPAGATE, ways({"tile": (4, 4)}, dense=False), heads=1),
+    Case("grid 8x8 D", SQUARE.format(8, 8), MULTITREE + ALL + DISTRIBUTE, ways({"tile": (3, 8)}, dense=False), heads=1),
+    Case("grid 9x13", SQUARE.format(9, 13), GIVEN + NONE, ways({"tile": (4, 4)}, {"tile": (9, 2)}), heads=1),
+    Case("grid 4x3 matrix", SQUARE.format(4, 3), ROTATION + "    directions +rows -cols, -rows +cols concat\n" + NONE, ANY),
+    Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, ANY),
+    Case(
+        "grid 3x4x5",
+        "grid(a = 3, b = 4, c = 5)",
+        GIVEN + "    directions +a -b +c, -a +b +c\n" + NONE,
+        ways({"tile": (2, 2, 3)}),
+        heads=1,
+    ),
+    Case(
+        "grid 3x4x5 P", "grid(a = 3, b = 4, c = 5)", CYCLIC + ALL + PROPAGATE, ways({"tile": (3, 2, 2)}), heads=1, quick=False
+    ),
+    Case("asia", 'dag from "asia.bif"', RAGGED + BOTH + PROPAGATE, ways({"block": 4}), files=("dags/bif/asia.bif",)),
+    Case("alarm", 'dag from "alarm.bif"', GIVEN + BOTH + NONE, ways({"block": 8}), heads=1, files=("dags/bif/alarm.bif",)),
+    Case("dag given", SMALL, GIVEN + BOTH + NONE, ways({"block": 2}), exact=True),
+    Case("dag D", SMALL, GIVEN + BOTH + DISTRIBUTE, ways({"block": 4})),
+    Case("dag matrix", SMALL, ROTATION + BOTH + NONE, ANY),
+    Case(
+        "dag delta",
+        SMALL,
+        DELTA.replace("source = beta", "source[out] = beta") + BACKWARD,
+        ANY,
+    ),
+    Case("random dag", random_dag(24, 50, seed=1), RAGGED + BOTH + PROPAGATE, ways({"block": 8}), heads=1),
+    Case(
+        "random dag D",
+        random_dag(30, 45, seed=2),
+        GIVEN + CONCAT.replace("all", "both") + DISTRIBUTE,
+        ways({"block": 4}),
+        heads=1,
+    ),
+    Case("random dag auto", random_dag(40, 70, seed=3), GIVEN + BACKWARD, ways({"block": 16}), heads=1, quick=False),
+    Case("tree", TREE, RAGGED + BOTH, ways({"block": 4})),
+    Case("complete tree", "tree(arity = 2, depth = 3)", READ_AFTER + BOTH, ways({"block": 4})),
+    Case(
+        "product",
+        "chain(t = 3) * small",
+        GIVEN + BOTH + NONE,
+        ways({"block": 8}),
+        heads=1,
+        declarations=f"topology small = {SMALL}",
+    ),
+)
+QUICK = tuple(case for case in CASES if case.quick)
