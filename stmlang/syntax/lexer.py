@@ -17,7 +17,7 @@ from stmlang.source.wording import quoted
 from stmlang.syntax.tree import Comment
 
 MAX_TOKENS = 100_000
-"""Words and signs in a text; what passes this is refused (STM0004) so that every later stage stays fast."""
+"""Words, signs and comments in a text; what passes this is refused (STM0004) so that every later stage stays fast."""
 
 ITEM_WORDS = {"topology": "TOPOLOGY", "scan": "SCAN", "def": "DEF", "use": "USE"}
 SETTING_WORDS = ("directions", "stabilize", "normalize", "read")
@@ -65,7 +65,7 @@ _FOREIGN = {
 _TOKEN = re.compile(
     r"""
     (?P<space>   [ \t\v\f\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff]+ )
-  | (?P<newline> \r\n | \n | \r )
+  | (?P<newline> [\r\n] (?: [ \t]* [\r\n] )* )
   | (?P<comment> \# [^\r\n]* )
   | (?P<word>    [^\W\d]\w*'? )
   | (?P<number>  (?: [0-9] | \.[0-9] ) (?: [eE][+-](?=[0-9]) | [\w.] )* )
@@ -109,7 +109,7 @@ def lex(source: SourceFile) -> Lexed:
     """Split a text. Never fails: what is wrong is in the result's `diagnostics`."""
     result = Lexed(source)
     add = result.tokens.append
-    line_is_empty, last_end = True, 0
+    line_is_empty, last_end, count = True, 0, 0
     for match in _TOKEN.finditer(source.text):
         kind, text, start, end = match.lastgroup, match.group(), match.start(), match.end()
         if kind == "space":
@@ -129,8 +129,9 @@ def lex(source: SourceFile) -> Lexed:
             if token is not None:
                 add(token)
         line_is_empty, last_end = False, end
-        if len(result.tokens) > MAX_TOKENS:
-            result.report("STM0004", f"the text has more than {MAX_TOKENS:,} words and signs", start, end)
+        count += 1
+        if count > MAX_TOKENS:
+            result.report("STM0004", f"the text has more than {MAX_TOKENS:,} words, signs and comments", start, end)
             result.cut_off = True
             break
     add(Token("$END", "", last_end, last_end))

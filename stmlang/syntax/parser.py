@@ -22,6 +22,11 @@ MAX_ERRORS = 100
 
 def parse(source: SourceFile) -> tree.File:
     """The tree of a text. Raises `SpecError` with all its syntax errors, in the order of the text."""
+    return parse_tokens(source)[0]
+
+
+def parse_tokens(source: SourceFile) -> tuple[tree.File, list[Token]]:
+    """The tree of a text, and the tokens that it was made from, `$END` last. Raises as `parse` does."""
     lexed = lex(source)
     if lexed.cut_off:
         raise SpecError(lexed.diagnostics[-1:])
@@ -31,7 +36,7 @@ def parse(source: SourceFile) -> tree.File:
     diagnostics = lexed.diagnostics + automaton.diagnostics
     if diagnostics:
         raise SpecError(_in_order(diagnostics)[:MAX_ERRORS])
-    return tree.File(source, items, tuple(lexed.comments))
+    return tree.File(source, items, tuple(lexed.comments)), tokens
 
 
 def _in_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:

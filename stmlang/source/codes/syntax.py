@@ -18,8 +18,8 @@ SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "STM0004": (
         "text too large",
-        "A text may hold up to 1 MiB and 100,000 words and signs, which keeps every check of it fast. Graphs larger than "
-        'that belong into a graph file: `dag from "file"`.',
+        "A text may hold up to 1 MiB and 100,000 words, signs and comments, which keeps every check of it fast. Larger graphs "
+        'belong into a graph file: `dag from "file"`.',
     ),
     "STM0005": (
         "not UTF-8",
