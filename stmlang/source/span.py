@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -21,15 +24,7 @@ class SourceFile:
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
         """The offset at which each line begins; the first is 0."""
-        starts, text, at = [0], self.text, 0
-        while at < len(text):
-            character = text[at]
-            at += 1
-            if character == "\r" and at < len(text) and text[at] == "\n":
-                at += 1
-            if character in "\r\n":
-                starts.append(at)
-        return tuple(starts)
+        return (0, *(end.end() for end in _LINE_END.finditer(self.text)))
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset, both counted from one; a column counts characters, a tab being one."""
