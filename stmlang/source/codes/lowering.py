@@ -38,4 +38,9 @@ LOWERING: dict[str, tuple[str, str]] = {
         "The data type is float32, float64 or bfloat16; the mode is inference or training; the memory limit and the batch are "
         "positive numbers.",
     ),
+    "STM5101": (
+        "cannot write a file",
+        "`fmt` and `new` write whole files or nothing. The operating system's reason is given.",
+    ),
+    "STM5102": ("file exists", "`stmlang new` writes new files only and never over one that is there."),
 }

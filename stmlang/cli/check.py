@@ -1,0 +1,77 @@
+"""Say whether specs are right, and everything that is wrong with those that are not."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from stmlang.cli.options import add_json, add_settings
+from stmlang.cli.output import print_diagnostics, print_json
+from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
+
+if TYPE_CHECKING:
+    from stmlang.scan.scan import Scan
+
+NAME = "check"
+SUMMARY = "check specs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a path, `std:NAME`, or `-` for standard input")
+    add_settings(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 if every file is right, else 1. Warnings are printed and change nothing."""
+    results = [(name, *_check(name, arguments.settings)) for name in arguments.files]
+    wrong = [name for name, _, found in results if _errors(found)]
+    if arguments.json:
+        print_json({"ok": not wrong, "files": [_entry(*result) for result in results]})
+    else:
+        _report(results)
+    return 1 if wrong else 0
+
+
+def _check(name: str, settings: dict[str, int | float]) -> tuple[Scan | None, tuple[Diagnostic, ...]]:
+    """The scan that a file is about, if it is right and has one, and what was found."""
+    from stmlang.cli.specs import examine_spec
+
+    try:
+        found = examine_spec(name, settings)
+    except SpecError as error:
+        return None, error.diagnostics
+    return found.scan, found.diagnostics
+
+
+def _words(scan: Scan) -> str:
+    """`plstm_p on a grid`."""
+    from stmlang.scan.topology import kind_of
+
+    return f"{scan.name} on a {kind_of(scan.topology)}"
+
+
+def _errors(found: tuple[Diagnostic, ...]) -> int:
+    return sum(diagnostic.severity is Severity.ERROR for diagnostic in found)
+
+
+def _entry(name: str, scan: Scan | None, found: tuple[Diagnostic, ...]) -> dict[str, Any]:
+    from stmlang.source.render import to_json
+
+    return {
+        "file": name,
+        "ok": not _errors(found),
+        "scan": None if scan is None else scan.name,
+        "diagnostics": [to_json(diagnostic) for diagnostic in found],
+    }
+
+
+def _report(results: list[tuple[str, Scan | None, tuple[Diagnostic, ...]]]) -> None:
+    """Diagnostics to standard error; a line for each file that is right, and a count of the rest, to standard output."""
+    print_diagnostics(diagnostic for _, _, found in results for diagnostic in found)
+    for name, scan, found in results:
+        count = _errors(found)
+        if count:
+            print(f"{name}: {count} error{'s' * (count > 1)}")
+        else:
+            print(f"{name}: ok" + ("" if scan is None else f" ({_words(scan)})"))

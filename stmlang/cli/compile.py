@@ -1,0 +1,57 @@
+"""Compile a spec to an artifact that runs without its source, for this machine or another."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Literal
+
+from stmlang.cli.options import add_json, add_planning, add_spec, batch_size
+from stmlang.cli.output import print_json
+
+NAME = "compile"
+SUMMARY = "compile a spec to an artifact"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_spec(parser)
+    add_planning(parser)
+    parser.add_argument("-o", "--output", metavar="OUT.stmx", type=Path, required=True, help="the artifact to write")
+    parser.add_argument(
+        "--batch",
+        metavar="N",
+        type=batch_size,
+        default="symbolic",
+        help="the artifact's batch size, `symbolic` for any, `none` for no batch axis (default: symbolic)",
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile for the target's platform and write the artifact."""
+    from stmlang.cli.specs import compile_spec
+
+    batch: int | Literal["symbolic"] | None = arguments.batch
+    compiled = compile_spec(arguments, batch if isinstance(batch, int) else 1)
+    platform = compiled.plan.target.platform
+    output: Path = arguments.output
+    compiled.export(output, platforms=(platform,), batch=batch)
+    summary: dict[str, Any] = {
+        "ok": True,
+        "artifact": str(output),
+        "bytes": output.stat().st_size,
+        "scan": compiled.scan.name,
+        "target": compiled.plan.target.name,
+        "platforms": [platform],
+        "dtype": arguments.dtype,
+        "batch": batch,
+        "strategy": compiled.plan.strategy,
+        "config": compiled.plan.config,
+        "predicted_seconds": compiled.plan.chosen.seconds,
+    }
+    if arguments.json:
+        print_json(summary)
+    else:
+        plan = compiled.plan.chosen.candidate.label
+        print(f"wrote {output} ({summary['bytes']:,} bytes): scan {summary['scan']} for {platform}, {arguments.dtype}, {plan}")
+    return 0

@@ -1,0 +1,90 @@
+"""Show what the compiler knows about a spec, how it would evaluate it, and why not otherwise."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from stmlang.cli.options import add_json, add_planning, add_spec, positive
+from stmlang.cli.output import print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAME = "explain"
+SUMMARY = "show facts, plan and intermediate forms"
+STAGES = ("tree", "scan", "facts", "plan", "jaxpr", "stablehlo")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_spec(parser)
+    add_planning(parser)
+    parser.add_argument("--batch", metavar="N", type=positive, default=1, help="how many scans a call evaluates (default: 1)")
+    parser.add_argument("--emit", choices=STAGES, help="show one stage of the compiler instead of facts and plan")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Facts and plan, or one stage. Only the stages behind the plan need jax."""
+    if arguments.emit is None:
+        return _plan(arguments, with_facts=True)
+    emit: dict[str, Callable[[argparse.Namespace], int]] = {
+        "tree": _tree,
+        "scan": _scan,
+        "facts": _facts,
+        "plan": lambda given: _plan(given, with_facts=False),
+        "jaxpr": _program,
+        "stablehlo": _program,
+    }
+    return emit[arguments.emit](arguments)
+
+
+def _show(arguments: argparse.Namespace, text: str) -> int:
+    """A stage as text, or as one JSON string beside its name."""
+    if arguments.json:
+        print_json({"stage": arguments.emit, "text": text})
+    else:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    return 0
+
+
+def _tree(arguments: argparse.Namespace) -> int:
+    from stmlang.cli.specs import open_door
+    from stmlang.syntax.parser import parse
+    from stmlang.syntax.show import show_tree
+
+    return _show(arguments, show_tree(parse(open_door(arguments.spec).source)))
+
+
+def _scan(arguments: argparse.Namespace) -> int:
+    from stmlang.cli.specs import load_spec
+    from stmlang.scan.show import show_scan
+
+    return _show(arguments, show_scan(load_spec(arguments.spec, arguments.settings)))
+
+
+def _facts(arguments: argparse.Namespace) -> int:
+    from stmlang.cli.specs import analyse_spec
+    from stmlang.facts.show import show_facts
+
+    return _show(arguments, show_facts(analyse_spec(arguments)[0]))
+
+
+def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
+    from stmlang.cli.specs import plan_spec
+    from stmlang.facts.show import facts_dict, show_facts
+    from stmlang.plan.show import explain_json, explain_text
+
+    facts, plan = plan_spec(arguments)
+    if arguments.json:
+        print(explain_json(plan, facts_dict(facts) if with_facts else None))
+    else:
+        sys.stdout.write(explain_text(plan, show_facts(facts) if with_facts else None))
+    return 0
+
+
+def _program(arguments: argparse.Namespace) -> int:
+    from stmlang.cli.specs import compile_spec
+
+    return _show(arguments, compile_spec(arguments, arguments.batch).lower_text(arguments.emit))

@@ -1,0 +1,63 @@
+"""Lay specs out in the one standard way, in place. Comments stay, meaning does not change."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from stmlang.cli.files import replace_text
+from stmlang.cli.output import print_diagnostics, say
+from stmlang.source.diagnostic import SpecError
+
+NAME = "fmt"
+SUMMARY = "format specs"
+STDIN = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a spec, or `-` to format standard input to standard output")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file would change")
+    parser.add_argument("--diff", action="store_true", help="write nothing; print what would change")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 if all went well, 1 if a file could not be read or, with `--check`, would change."""
+    failed, changed = 0, 0
+    for name in arguments.files:
+        try:
+            changed += _format(name, arguments.check, arguments.diff)
+        except SpecError as error:
+            failed += 1
+            print_diagnostics(error.diagnostics)
+    return 1 if failed or (arguments.check and changed) else 0
+
+
+def _format(name: str, check: bool, diff: bool) -> bool:
+    """Format one file; whether it was not as it should be."""
+    from stmlang.cli.specs import read_source
+    from stmlang.syntax.formatter import format_source
+
+    source = read_source(name)
+    text = format_source(source)
+    changed = text != source.text
+    if changed and diff:
+        sys.stdout.write(_difference(source.name, source.text, text))
+    if check:
+        if changed:
+            say(f"would format {source.name}")
+    elif not diff:
+        if name == STDIN:
+            sys.stdout.write(text)
+        elif changed:
+            replace_text(Path(name), text)
+            say(f"formatted {source.name}")
+    return changed
+
+
+def _difference(name: str, old: str, new: str) -> str:
+    """A unified diff that `patch` reads."""
+    from difflib import unified_diff
+
+    lines = unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), name, f"{name} (formatted)")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

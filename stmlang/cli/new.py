@@ -1,0 +1,41 @@
+"""Write a commented spec to start from."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+NAME = "new"
+SUMMARY = "write a starter spec"
+KINDS = ("chain", "image", "volume", "tree", "dag")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", type=spec_path, help="the scan's name, or a path to the file NAME.stm")
+    parser.add_argument("--kind", choices=KINDS, default="chain", help="what the scan runs on (default: chain)")
+
+
+def spec_path(text: str) -> Path:
+    """The file to write: its stem becomes the scan's name, so it must be one."""
+    path = Path(text)
+    if path.suffix != ".stm":
+        path = path.with_name(path.name + ".stm") if path.name else path
+    if not _NAME.match(path.stem):
+        raise argparse.ArgumentTypeError(f"{path.stem!r} is not a name: letters, digits and _, not beginning with a digit")
+    return path
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file and say what to do with it."""
+    from stmlang.cli.files import create_text
+    from stmlang.cli.starters import SIZES, starter
+
+    path: Path = arguments.name
+    create_text(path, starter(arguments.kind, path.stem))
+    sizes = "".join(f" --set {name}={size}" for name, size in SIZES[arguments.kind].items())
+    print(f"wrote {path}")
+    print(f"  stmlang check {path}")
+    print(f"  stmlang explain {path}{sizes}")
+    return 0

@@ -1,0 +1,41 @@
+"""What commands print: diagnostics for people on standard error, results and JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from stmlang.source.diagnostic import Diagnostic
+from stmlang.source.render import render, to_json
+
+
+def use_colour(stream: TextIO) -> bool:
+    """Colour for terminals that have it, unless NO_COLOR is set to anything."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Each one rendered, with an empty line between two."""
+    blocks = [render(diagnostic, use_colour(sys.stderr)) for diagnostic in diagnostics]
+    if blocks:
+        print("\n\n".join(blocks), file=sys.stderr)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def print_failure(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
+    """Diagnostics that end a command."""
+    if as_json:
+        print_json({"ok": False, "diagnostics": [to_json(diagnostic) for diagnostic in diagnostics]})
+    else:
+        print_diagnostics(diagnostics)
+
+
+def say(text: str) -> None:
+    """A remark that is no part of the result."""
+    print(text, file=sys.stderr)

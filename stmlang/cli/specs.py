@@ -1,0 +1,121 @@
+"""From a SPEC argument to what a command works on, as far as it needs. Only `compile_spec` and a target of `auto` need jax."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stmlang.cli.output import print_diagnostics
+from stmlang.source.diagnostic import SpecError
+from stmlang.source.reading import MAX_BYTES, decode, read
+from stmlang.source.span import SourceFile
+
+if TYPE_CHECKING:
+    from stmlang.check import Examined, Spec
+    from stmlang.facts import Facts
+    from stmlang.plan.plan import Plan
+    from stmlang.plan.problem import Problem
+    from stmlang.runtime.compiled import CompiledScan
+    from stmlang.scan.scan import Scan
+
+STDIN = "-"
+
+
+def read_source(name: str) -> SourceFile:
+    """The text of a file or of standard input. Raises SpecError where it cannot be read."""
+    return decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>") if name == STDIN else read(name)
+
+
+def open_door(spec: str) -> Spec:
+    """A path, a name of the library or standard input; never the text itself. Raises SpecError where there is no such text."""
+    from stmlang.check import Spec, open_spec
+    from stmlang.check.places import place_of
+
+    return Spec(read_source(STDIN), None, place_of(Path())) if spec == STDIN else open_spec(_named(spec))
+
+
+def _named(spec: str) -> str | Path:
+    return spec if spec.startswith("std:") else Path(spec)
+
+
+def examine_spec(spec: str, settings: Mapping[str, int | float]) -> Examined:
+    """Everything there is to say about a spec. Raises SpecError only where there is no such text."""
+    from stmlang.check import examine
+
+    return examine(open_door(spec), settings)
+
+
+def load_spec(spec: str, settings: Mapping[str, int | float]) -> Scan:
+    """The checked scan of a spec; warnings are printed. Raises SpecError."""
+    from stmlang.check import examine
+
+    found = examine(open_door(spec), settings, library_file=False)
+    if found.failed or found.scan is None:
+        raise SpecError(found.diagnostics)
+    print_diagnostics(found.diagnostics)
+    return found.scan
+
+
+def analyse_spec(arguments: argparse.Namespace) -> tuple[Facts, Problem]:
+    """The facts about a spec, and what is to be planned. Raises SpecError, also for sizes that are not bound."""
+    from stmlang.facts import analyse
+    from stmlang.graph.build import dag_of
+    from stmlang.plan.problem import Problem, regular_axes
+
+    scan = load_spec(arguments.spec, arguments.settings)
+    regular_axes(scan)
+    dag = dag_of(scan.topology)
+    facts = analyse(scan, dag)
+    problem = Problem.of(
+        facts.scan,
+        dag,
+        arguments.dtype,
+        facts=facts,
+        mode=arguments.mode,
+        memory_limit=arguments.memory_limit,
+        batch=arguments.batch,
+    )
+    return facts, problem
+
+
+def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
+    """The facts about a spec, and the plan for it."""
+    from stmlang.plan.choose import make_plan
+    from stmlang.plan.target import target_of
+
+    facts, problem = analyse_spec(arguments)
+    return facts, make_plan(problem, target_of(_machine(arguments.target)), strategy=arguments.strategy)
+
+
+def _machine(target: str) -> str:
+    """`auto` is whatever jax would run on, so that a plan that is explained is the one that is compiled."""
+    if target != "auto":
+        return target
+    from stmlang.runtime.compile import machine
+
+    return machine()
+
+
+def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
+    """The compiled scan of a spec. A command line that asks for float64 means it, so jax is told."""
+    from stmlang.runtime.compile import compile
+
+    if arguments.dtype == "float64":
+        jax: Any = import_module("jax")
+        jax.config.update("jax_enable_x64", True)
+    # A text is what has a line end in it.
+    source = f"{read_source(STDIN).text}\n" if arguments.spec == STDIN else _named(arguments.spec)
+    return compile(
+        source,
+        target=arguments.target,
+        dtype=arguments.dtype,
+        mode=arguments.mode,
+        memory_limit=arguments.memory_limit,
+        batch=batch,
+        strategy=arguments.strategy,
+        **arguments.settings,
+    )

@@ -1,0 +1,113 @@
+"""`stmlang check`."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from stmlang.cli.new import KINDS
+from stmlang.cli.starters import starter
+from tests.cli.command import run_process
+from tests.cli.test_main import LIGHT
+
+GOOD = "scan a on chain(t) { source = 1; transition = 0.5 }\n"
+BAD = "scan a on chain(t) { source = soruce; transition = 0.5 * nothing }\n"
+
+
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "good.stm"
+    path.write_text(GOOD)
+    return path
+
+
+@pytest.fixture
+def bad(tmp_path):
+    path = tmp_path / "bad.stm"
+    path.write_text(BAD)
+    return path
+
+
+def test_a_right_file(stmlang, good):
+    result = stmlang("check", good)
+    assert (result.status, result.err) == (0, "")
+    assert result.out == f"{good}: ok (a on a chain)\n"
+
+
+def test_every_error_of_every_file_is_reported(stmlang, good, bad, tmp_path):
+    result = stmlang("check", bad, good, tmp_path / "absent.stm")
+    assert result.status == 1
+    assert result.err.count("error[") == 3
+    assert "STM0001" in result.err
+    assert f"{bad}: 2 errors\n{good}: ok (a on a chain)\n" in result.out
+    assert f"{tmp_path / 'absent.stm'}: 1 error\n" in result.out
+
+
+def test_json(stmlang, good, bad):
+    result = stmlang("check", "--json", good, bad)
+    assert (result.status, result.err) == (1, "")
+    found = json.loads(result.out)
+    assert found["ok"] is False
+    first, second = found["files"]
+    assert first == {"file": str(good), "ok": True, "scan": "a", "diagnostics": []}
+    assert second["ok"] is False
+    assert {entry["line"] for entry in second["diagnostics"]} == {1}
+    assert all(entry["code"].startswith("STM") and entry["severity"] == "error" for entry in second["diagnostics"])
+
+
+def test_standard_input(stmlang):
+    assert stmlang("check", "-", stdin=GOOD.encode()).status == 0
+    result = stmlang("check", "-", stdin=BAD.encode())
+    assert result.status == 1
+    assert "<stdin>:1:" in result.err
+    assert "STM0005" in stmlang("check", "-", stdin=b"\xff").err
+
+
+def test_an_argument_is_never_taken_for_a_text(stmlang):
+    result = stmlang("check", GOOD.strip())
+    assert result.status == 1
+    assert "STM0001" in result.err
+
+
+def test_settings(stmlang, good):
+    assert stmlang("check", good, "--set", "t=5", "--set", "key=8").status == 0
+    result = stmlang("check", good, "--set", "rows=5")
+    assert result.status == 1
+    assert "rows" in result.err
+
+
+def test_files_of_definitions_are_fine(stmlang, tmp_path):
+    path = tmp_path / "library.stm"
+    path.write_text("def half(a) = a / 2\n")
+    assert stmlang("check", path).out == f"{path}: ok\n"
+
+
+def test_the_library_by_name(stmlang):
+    result = stmlang("check", "std:no_such_spec")
+    assert result.status == 1
+    assert "no_such_spec" in result.err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checking_imports_nothing_heavy(tmp_path, kind):
+    (tmp_path / "demo.stm").write_text(starter(kind, "demo"))
+    result = run_process("check", "demo.stm", code=LIGHT, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+def test_checking_is_fast(good):
+    """Well under 200 ms on an idle machine. This one may be busy: the best of a few starts, in processor time."""
+
+    def spent() -> float:
+        before = os.times()
+        assert run_process("check", good).returncode == 0
+        after = os.times()
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    assert min(spent() for _ in range(3)) < 0.3
+
+
+def test_no_colour_unless_it_is_a_terminal(stmlang, bad):
+    assert "\x1b" not in stmlang("check", bad).err

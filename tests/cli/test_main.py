@@ -1,0 +1,156 @@
+"""Dispatch, usage, and what becomes of failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stmlang.cli import main as cli
+from stmlang.cli import new
+from stmlang.source.diagnostic import Diagnostic, SpecError
+from tests.cli.command import run_process
+
+COMMANDS = ["check", "compile", "explain", "fmt", "new", "doctor"]
+
+
+def test_help_lists_every_command(stmlang):
+    result = stmlang("--help")
+    assert result.status == 0
+    assert all(command in result.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(stmlang, command):
+    result = stmlang(command, "--help")
+    assert result.status == 0
+    assert "usage: stmlang " + command in result.out
+
+
+def test_version(stmlang):
+    from stmlang import __version__
+
+    assert stmlang("--version").out == f"stmlang {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: COMMAND"),
+        (["chekc"], "invalid choice"),
+        (["check"], "FILE"),
+        (["check", "a.stm", "--bogus"], "--bogus"),
+        (["check", "a.stm", "--set", "rows"], "NAME=VALUE"),
+        (["check", "a.stm", "--set", "rows=fourteen"], "'fourteen' is not a number"),
+        (["check", "a.stm", "--set", "rows=nan"], "not a finite number"),
+        (["check", "a.stm", "--set", "rows=inf"], "not a finite number"),
+        (["check", "a.stm", "--set", "rows=" + "9" * 40], "too many digits"),
+        (["check", "a.stm", "--set", "=3"], "not a name"),
+        (["check", "a.stm", "--set", "rows=3", "--set", "rows=4"], "set twice"),
+        (["compile", "a.stm"], "-o"),
+        (["compile", "a.stm", "-o", "b", "--batch", "many"], "not a positive number"),
+        (["compile", "a.stm", "-o", "b", "--target", "tpu"], "invalid choice"),
+        (["explain", "a.stm", "--memory-limit", "lots"], "not a size"),
+        (["explain", "a.stm", "--memory-limit", "0"], "positive"),
+        (["explain", "a.stm", "--batch", "symbolic"], "not a positive number"),
+        (["explain", "a.stm", "--emit", "hlo"], "invalid choice"),
+        (["new", "3d"], "not a name"),
+        (["new", "a-b"], "not a name"),
+        (["new", "demo", "--kind", "cube"], "invalid choice"),
+    ],
+)
+def test_usage_errors(stmlang, arguments, words):
+    result = stmlang(*arguments)
+    assert result.status == 2
+    assert words in result.err
+    assert "Traceback" not in result.err
+
+
+def failing(error: BaseException):
+    def run(_: object) -> int:
+        raise error
+
+    return run
+
+
+def test_spec_errors_are_rendered(stmlang, monkeypatch):
+    monkeypatch.setattr(new, "run", failing(SpecError([Diagnostic("STM5102", "no", None, help="yes")])))
+    result = stmlang("new", "demo")
+    assert (result.status, result.out) == (1, "")
+    assert "error[STM5102]: no" in result.err
+    assert "help: yes" in result.err
+
+
+def test_spec_errors_as_json(stmlang, monkeypatch):
+    from stmlang.cli import explain
+
+    monkeypatch.setattr(explain, "run", failing(SpecError([Diagnostic("STM5102", "no", None)])))
+    result = stmlang("explain", "a.stm", "--json")
+    assert (result.status, result.err) == (1, "")
+    found = json.loads(result.out)
+    assert found["ok"] is False
+    assert found["diagnostics"][0]["code"] == "STM5102"
+
+
+def test_internal_errors_are_short(stmlang, monkeypatch):
+    monkeypatch.setattr(new, "run", failing(ZeroDivisionError("oh")))
+    result = stmlang("new", "demo")
+    assert result.status == 70
+    assert "internal error in `stmlang new`: ZeroDivisionError: oh at test_main.py:" in result.err
+    assert "Please report it" in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "new", "demo"], ["new", "demo", "--debug"]])
+def test_debug_shows_the_trace(stmlang, monkeypatch, arguments):
+    monkeypatch.setattr(new, "run", failing(ZeroDivisionError("oh")))
+    result = stmlang(*arguments)
+    assert result.status == 70
+    assert "Traceback" in result.err
+
+
+@pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (RecursionError("deep"), 70), (MemoryError(), 70)])
+def test_other_ends(stmlang, monkeypatch, error, status):
+    monkeypatch.setattr(new, "run", failing(error))
+    assert stmlang("new", "demo").status == status
+
+
+def test_a_closed_pipe_is_nobodys_business():
+    # The reader is gone before anything is written.
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        result = subprocess.run(
+            [sys.executable, "-m", "stmlang.cli.main", "check", "-"],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert result.returncode in (1, cli.BROKEN_PIPE)
+    assert "Traceback" not in result.stderr
+    assert "BrokenPipe" not in result.stderr
+
+
+LIGHT = """
+import sys
+from stmlang.cli.main import main
+status = main(sys.argv[1:])
+heavy = {"jax", "jaxlib", "numpy", "equinox", "networkx", "rich", "lark"} & set(sys.modules)
+print(sorted(heavy), file=sys.stderr)
+sys.exit(3 if heavy else status)
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"], ["new", "demo"], ["fmt", "demo.stm"]])
+def test_fast_commands_import_nothing_heavy(tmp_path, arguments):
+    (tmp_path / "demo.stm").write_text("scan a on chain(t) { source = 1; transition = 1 }\n") if arguments[0] == "fmt" else None
+    result = run_process(*arguments, code=LIGHT, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr

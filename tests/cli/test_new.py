@@ -1,0 +1,40 @@
+"""`stmlang new`."""
+
+from __future__ import annotations
+
+import pytest
+
+from stmlang.cli.new import KINDS
+from stmlang.cli.starters import SIZES, WHAT, starter
+
+
+def test_every_kind_has_a_starter():
+    assert set(KINDS) == set(WHAT) == set(SIZES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_starters_are_formatted_and_right(stmlang, tmp_path, kind):
+    path = tmp_path / "demo.stm"
+    result = stmlang("new", tmp_path / "demo", "--kind", kind)
+    assert result.status == 0
+    assert str(path) in result.out
+    assert path.read_text() == starter(kind, "demo")
+    assert stmlang("fmt", "--check", path).status == 0
+    checked = stmlang("check", path)
+    assert checked.status == 0, checked.err
+    assert checked.err == ""
+
+
+def test_nothing_is_overwritten(stmlang, tmp_path):
+    path = tmp_path / "demo.stm"
+    path.write_text("mine")
+    result = stmlang("new", path)
+    assert result.status == 1
+    assert "STM5102" in result.err
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there(stmlang, tmp_path):
+    result = stmlang("new", tmp_path / "no" / "demo")
+    assert result.status == 1
+    assert "STM5101" in result.err
