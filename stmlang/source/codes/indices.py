@@ -2,4 +2,184 @@
 
 from __future__ import annotations
 
-INDICES: dict[str, tuple[str, str]] = {}
+INDICES: dict[str, tuple[str, str]] = {
+    "STM2001": (
+        "not an index",
+        "The indices are `out`, `in`, `key`, `value`, `track` and the last three primed. Heads, nodes and directions are "
+        "never written. A port is not an index: an index is pinned to it, `out = rows`.",
+    ),
+    "STM2002": (
+        "index repeated",
+        "The left side of an equation names each index once.",
+    ),
+    "STM2003": (
+        "index that a gate cannot have",
+        "`source` ranges over `out` and the state, `transition` over `out`, `in` and what acts on the state, `mark` over "
+        "`in` and what reads the state, `direct` over `key` and `value`. `q` and `k` have the index `key`, `v` has "
+        "`value`. Any other gate may have any index.",
+    ),
+    "STM2004": (
+        "primed index alone",
+        "A matrix on the state has a row index, of the result, and a primed column index, of what it acts on: "
+        "`transition[key, key']`.",
+    ),
+    "STM2005": (
+        "equations disagree",
+        "All equations of a gate have the same indices, some of them pinned to ports.",
+    ),
+    "STM2006": (
+        "unknown port",
+        "The ports of a chain or grid are its axes; a tree or DAG has the one port `edge`.",
+    ),
+    "STM2007": (
+        "cannot be pinned",
+        "`out` and `in` range over ports and can be pinned to one. A reference can only be pinned to a port that has one "
+        "edge at each node, which is so on chains and grids.",
+    ),
+    "STM2008": (
+        "free index",
+        "An index on the right side of an equation that its left side lacks, or pins, would leave open which value is meant.",
+    ),
+    "STM2009": (
+        "two equations for one thing",
+        "For each choice of ports one equation of a gate holds: of those that match, the one with the most pinned "
+        "indices. Two that match equally well contradict each other.",
+    ),
+    "STM2010": (
+        "gap between equations",
+        "Where all equations of a gate are pinned to ports, they have to cover every choice of ports.",
+    ),
+    "STM2011": (
+        "wrong number of indices",
+        "Behind a gate's name stand as many indices as it has, in its order, or none, which keeps them as they are. "
+        "Pinned ones name the index they pin; a reference may pin some and keep the others.",
+    ),
+    "STM2012": (
+        "index of another kind",
+        "A reference renames an index within its kind: `out` and `in`, `key` and `key'`, `value` and `value'`, `track` "
+        "and `track'`.",
+    ),
+    "STM2013": (
+        "edges that do not correspond",
+        "On a chain or grid a node has one incoming and one outgoing edge of each port, so `out` can be renamed to `in`. "
+        "At a node of a tree or DAG the two sides have nothing to do with each other.",
+    ),
+    "STM2014": (
+        "diagonal",
+        "A reference that gives two indices of a gate the same name would take its diagonal, which the language does not have.",
+    ),
+    "STM2015": (
+        "not its indices",
+        "Brackets behind a call or a parenthesis restate the indices of what stands before them, for the reader. They can "
+        "neither rename nor pin.",
+    ),
+    "STM2016": (
+        "nothing to run over",
+        "A reduction or normalization over an index that its argument does not depend on would be a slip.",
+    ),
+    "STM2017": (
+        "index not said",
+        "`l2norm` runs over the only state index of its argument; where there are several, `over =` says which.",
+    ),
+    "STM2018": (
+        "wrong indices of `eye`",
+        "`eye` has two state indices of one kind: `eye[key, key']`.",
+    ),
+    "STM2019": (
+        "`split` out of place",
+        "`split` divides one between the ports of a chain or grid and so makes the index `out`. Its arguments cannot "
+        "depend on `out`.",
+    ),
+    "STM2020": (
+        "wrong number of cuts",
+        "`split` takes one argument fewer than there are ports; the last port gets what is left.",
+    ),
+    "STM2021": (
+        "wrong features",
+        "`linear` reads the node features `x` and, where there are edge features, `e[out]` and `e[in]`, each at most once.",
+    ),
+    "STM2022": (
+        "no edge features",
+        "The edges of chains and grids have no features of their own.",
+    ),
+    "STM2023": (
+        "which edge",
+        "`e[out]` reads the edge that the index `out` of the equation ranges over, so that the equation has to have it.",
+    ),
+    "STM2024": (
+        "not a constant",
+        "Initial values, bounds, sizes and parameters are known when a spec is checked: they are made of numbers, "
+        "parameters and sizes.",
+    ),
+    "STM2025": (
+        "out of range",
+        "`weight` is a standard deviation and not negative; the bounds of `given(low, high)` are in order.",
+    ),
+    "STM2026": (
+        "nested too deeply",
+        "Operations may nest 200 deep once definitions are expanded. Name a part in an equation of its own.",
+    ),
+    "STM2027": (
+        "expands to too much",
+        "Definitions are expanded where they are called. Ones that call each other several times can grow without bound, "
+        "so the equations of a file may hold 100,000 operations in all.",
+    ),
+    "STM2028": (
+        "constant without a value",
+        "A constant expression divides by zero, takes a root or logarithm of a number that has none, or passes 1e308.",
+    ),
+    "STM2029": (
+        "not a size",
+        "Sizes are whole numbers below 2^31: of heads, state and tracks at least 1, of axes at least 0.",
+    ),
+    "STM2031": (
+        "size not known",
+        "An equation that uses the size of an axis can only be checked where that axis has a size, by a default or from "
+        "outside.",
+    ),
+    "STM2032": (
+        "not a number",
+        "A setting from outside is a finite number.",
+    ),
+    "STM2033": (
+        "wrong setting",
+        "The settings of a scan are `directions`, `stabilize P | D | auto | none`, `normalize none | sum | mlstm` and "
+        "`read after`, each at most once.",
+    ),
+    "STM2034": (
+        "not a direction",
+        "A direction gives every port one sense: `+rows -cols`. Several are separated by commas, and no two are the same.",
+    ),
+    "STM2035": (
+        "direction of single ports",
+        "Only the axes of chains and grids can be turned one by one. A tree, a DAG, and a product with one, is scanned "
+        "`forward`, `backward` or in `both` senses.",
+    ),
+    "STM2036": (
+        "too many directions",
+        "A scan has at most 64 directions; a grid of n axes has 2^n of them.",
+    ),
+    "STM2037": (
+        "cannot be read after",
+        "`read after` reads the state that a node leaves on its outgoing edges, which must be the same on all of them and "
+        "have no tracks.",
+    ),
+    "STM2038": (
+        "inputs per direction",
+        "Directions share `q`, `k` and `v`. What a redefinition of one rests on cannot at the same time have a value for "
+        "each direction.",
+    ),
+    "STM2039": (
+        "tracks",
+        "A state has tracks if `source`, `transition` or `mark` has the index `track`; then `track` is a parameter of the "
+        "scan, and only then.",
+    ),
+    "STM2041": (
+        "not an open axis",
+        "Only an axis of a chain or grid that has no size yet can be bound.",
+    ),
+    "STM2042": (
+        "equation that never holds",
+        "A warning: more specific equations hold for all the ports of this one.",
+    ),
+}

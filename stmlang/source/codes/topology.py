@@ -3,25 +3,79 @@
 from __future__ import annotations
 
 TOPOLOGY: dict[str, tuple[str, str]] = {
+    "STM3001": (
+        "unknown kind of topology",
+        "The kinds are `chain`, `grid`, `tree` and `dag`.",
+    ),
+    "STM3002": (
+        "malformed topology",
+        "A chain has one axis, a grid at least one. A tree is complete, `tree(arity = 2, depth = 4)`, written out, read "
+        "from a file, or given at run time, `tree(nodes <= N)`; a DAG likewise, `dag(nodes <= N, edges <= E)`.",
+    ),
+    "STM3003": (
+        "axis declared twice",
+        "The axes of a topology, those of all factors of a product together, name its ports and sizes and so are all "
+        "different.",
+    ),
+    "STM3004": (
+        "cycle",
+        "The edges of a graph lead from a node back to itself, so that no order of evaluation exists. The message prints "
+        "the cycle.",
+    ),
+    "STM3005": (
+        "self loop",
+        "An edge leads from a node to itself.",
+    ),
+    "STM3006": (
+        "edge written twice",
+        "Between two nodes there is at most one edge in a graph that is written out.",
+    ),
+    "STM3007": (
+        "two parents",
+        "The edges of a tree lead from the children to the parent, so that at most one leaves each node. Several roots "
+        "are fine.",
+    ),
+    "STM3008": (
+        "nothing there",
+        "A graph has at least one node, and an edge touches at least one.",
+    ),
+    "STM3009": (
+        "too many edges written out",
+        "`a, b -> c, d` stands for every pair. A graph that is written out has at most 100,000 edges; larger ones come "
+        "from files.",
+    ),
+    "STM3010": (
+        "graph file not found",
+        "Graph files are looked for in the folder of the spec, then along the search path.",
+    ),
+    "STM3011": (
+        "graph file outside of its root",
+        "Graph files are read from below the folder of the spec and the search path. Absolute paths, `..` and symbolic "
+        "links that lead elsewhere are refused.",
+    ),
+    "STM3014": (
+        "too many axes or factors",
+        "A grid has at most 16 axes, a product at most 8 factors, and a topology's name leads to other ones at most 100 times.",
+    ),
     "STM3301": (
         "graph given at run time",
-        "A topology written `dag(nodes <= N, edges <= E)` bounds the graphs that each call brings. Whatever needs the graph itself, "
-        "its levels or its plan, has to wait for the call.",
+        "A topology written `dag(nodes <= N, edges <= E)` bounds the graphs that each call brings. Whatever needs the "
+        "graph itself, its levels or its plan, has to wait for the call.",
     ),
     "STM3302": (
         "unbound size",
-        "An axis of a chain or grid may stay without a size while a spec is checked. To plan, compile or explain it every size "
-        "must be known, by a default in the spec or a setting from outside.",
+        "An axis of a chain or grid may stay without a size while a spec is checked. To plan, compile or explain it every "
+        "size must be known, by a default in the spec or a setting from outside.",
     ),
     "STM3303": (
         "topology too large",
-        "Nodes, edges and line edges (pairs of an incoming and an outgoing edge of one node) are numbered in 32 bits. A topology "
-        "with more than 2^31 - 1 of any of them is refused before memory is asked for.",
+        "Nodes, edges and line edges (pairs of an incoming and an outgoing edge of one node) are numbered in 32 bits. A "
+        "topology with more than 2^31 - 1 of any of them is refused before memory is asked for.",
     ),
     "STM3304": (
         "schedule too large",
-        "A sweep over the levels of a graph is driven by tables as wide as the widest step. A graph with many levels of which one "
-        "node has a huge number of edges would make tables of more than 2^31 - 1 entries.",
+        "A sweep over the levels of a graph is driven by tables as wide as the widest step. A graph with many levels of "
+        "which one node has a huge number of edges would make tables of more than 2^31 - 1 entries.",
     ),
     "STM3401": (
         "unreadable graph file",
@@ -29,8 +83,8 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3402": (
         "unknown graph format",
-        "The suffix of a graph file decides its format, unless `as FORMAT` says it. Known formats: edgelist, graphml, gml, dot, bif, "
-        "bench, pajek, newick.",
+        "The suffix of a graph file decides its format, unless `as FORMAT` says it. Known formats: edgelist, graphml, "
+        "gml, dot, bif, bench, pajek, newick.",
     ),
     "STM3403": (
         "malformed graph file",
@@ -42,13 +96,14 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3405": (
         "cycle in a graph file",
-        "The edges of a graph file lead from a node back to itself, so no order of evaluation exists. The message prints a shortest "
-        "cycle through one of its nodes.",
+        "The edges of a graph file lead from a node back to itself, so no order of evaluation exists. The message prints "
+        "a shortest cycle through one of its nodes.",
     ),
     "STM3406": (
         "repeated edge",
-        "Two lines of a graph file give the same edge, in a format where that is most likely a slip. Formats in which parallel edges "
-        "have a meaning (BENCH, DOT, GML, GraphML) keep them; Pajek files, which repeat arcs as a habit, count them once.",
+        "Two lines of a graph file give the same edge, in a format where that is most likely a slip. Formats in which "
+        "parallel edges have a meaning (BENCH, DOT, GML, GraphML) keep them; Pajek files, which repeat arcs as a habit, "
+        "count them once.",
     ),
     "STM3407": (
         "not a tree",
@@ -64,8 +119,8 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3410": (
         "document type in an XML file",
-        "A GraphML file may not hold a document type or entity declarations: they can grow a small file to any size and reach other "
-        "files, and no graph needs them.",
+        "A GraphML file may not hold a document type or entity declarations: they can grow a small file to any size and "
+        "reach other files, and no graph needs them.",
     ),
     "STM3411": (
         "empty graph file",

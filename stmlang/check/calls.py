@@ -1,0 +1,199 @@
+"""Calls of built-in functions: their arguments, their indices, their typed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from stmlang.check import leaves
+from stmlang.check.problems import listed
+from stmlang.check.references import index_word
+from stmlang.check.scope import Scope
+from stmlang.check.values import Value, combined
+from stmlang.check.words import ELEMENTWISE, LEAVES, NORMALIZATIONS, REDUCTIONS
+from stmlang.scan.expression import PORT_INDICES, Apply, Function, Index, Normalize, Reduce, Split, ordered
+from stmlang.scan.topology import is_regular, ports
+from stmlang.syntax import tree
+
+if TYPE_CHECKING:
+    from stmlang.check.typer import Typer
+
+Handler = Callable[["Typer", tree.Call, Scope, int], Value | None]
+
+_PARAMETERS: dict[Function, tuple[str, ...]] = {
+    Function.MINIMUM: ("a", "b"),
+    Function.MAXIMUM: ("a", "b"),
+    Function.CLIP: ("a", "low", "high"),
+}
+
+
+def arguments(typer: Typer, call: tree.Call, names: Sequence[str], required: int) -> dict[str, tree.Expression] | None:
+    """The arguments of a call by the names of its function's parameters, given by place or by name; None after an error."""
+    name = call.function.text
+    bound: dict[str, tree.Expression] = {}
+    usage = f"`{name}({', '.join(names)})`"
+    for place, argument in enumerate(call.arguments):
+        if argument.name is None and place >= len(names):
+            wrong = f"`{name}` takes {_count(len(names))}, not {len(call.arguments)}"
+            typer.error("STM1030", wrong, argument.span, help=f"write {usage}")
+            return None
+        parameter = names[place] if argument.name is None else argument.name.text
+        if parameter not in names:
+            note = f"its arguments are {listed(names)}"
+            help = _over_help(name, parameter) or typer.problems.near(parameter, names, "{} = ...")
+            typer.error("STM1031", f"`{name}` has no argument `{parameter}`", argument.span, note, help=help)
+            return None
+        if parameter in bound:
+            typer.error("STM1031", f"`{name}` is given `{parameter}` twice", argument.span, f"its usage is {usage}")
+            return None
+        bound[parameter] = argument.value
+    missing = [parameter for parameter in names[:required] if parameter not in bound]
+    if missing:
+        typer.error("STM1030", f"`{name}` lacks {listed(missing)}", call.span, help=f"write {usage}")
+        return None
+    return bound
+
+
+def _over_help(function: str, argument: str) -> str | None:
+    if argument != "over":
+        return None
+    return {
+        "max": "the largest value over an index is `largest(..., over = ...)`; `max(a, b)` takes the larger of two",
+        "min": "the smallest value over an index is `-largest(-..., over = ...)`; `min(a, b)` takes the smaller of two",
+    }.get(function)
+
+
+def _count(number: int) -> str:
+    return ("no arguments", "one argument")[number] if number < 2 else f"{number} arguments"
+
+
+def _elementwise(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    function = ELEMENTWISE[call.function.text]
+    names = _PARAMETERS.get(function, ("a",))
+    bound = arguments(typer, call, names, required=len(names))
+    if bound is None:
+        return None
+    values = [typer.type(bound[name], scope, depth + 1) for name in names]
+    sound = [value for value in values if value is not None]
+    if len(sound) < len(values):
+        return None
+    return typer.made(combined(Apply(function, tuple(value.expr for value in sound), call.span), sound))
+
+
+# --- along one index
+
+
+def _reduction(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    found = _along(typer, call, scope, depth, required=2)
+    if found is None:
+        return None
+    value, over = found
+    kind = REDUCTIONS[call.function.text]
+    reduced = Reduce(kind, over, value.expr, call.span)  # pyright: ignore[reportArgumentType]
+    return typer.made(combined(reduced, [value], without=frozenset({over})))
+
+
+def _normalization(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    found = _along(typer, call, scope, depth, required=1 if call.function.text == "l2norm" else 2)
+    if found is None:
+        return None
+    value, over = found
+    kind = NORMALIZATIONS[call.function.text]
+    return typer.made(combined(Normalize(kind, over, value.expr, call.span), [value]))  # pyright: ignore[reportArgumentType]
+
+
+def _along(typer: Typer, call: tree.Call, scope: Scope, depth: int, required: int) -> tuple[Value, Index] | None:
+    """The argument of a function along an index, and that index, which must be free in it."""
+    bound = arguments(typer, call, ("a", "over"), required)
+    if bound is None:
+        return None
+    value = typer.type(bound["a"], scope, depth + 1)
+    over = _over(typer, bound["over"], scope) if "over" in bound else None
+    if value is None or ("over" in bound and over is None):
+        return None
+    name = call.function.text
+    if over is None:
+        state = ordered({index for index in value.free if index not in PORT_INDICES})
+        if len(state) != 1:
+            note = f"`{name}` runs over the only state index of its argument, which has {listed(state)}"
+            help = f"say over which: `{name}(..., over = {state[0] if state else 'key'})`"
+            typer.error("STM2017", f"`{name}` does not know what to run over", call.span, note, help=help)
+            return None
+        return value, state[0]
+    if over not in value.free:
+        has = f"its free indices are {listed(ordered(set(value.free)))}" if value.free else "it has no index at all"
+        note = f"`{name}` over an index that its argument lacks says nothing; {has}"
+        typer.error("STM2016", f"the argument of `{name}` does not depend on `{over}`", bound["a"].span, note)
+        return None
+    return value, over
+
+
+def _over(typer: Typer, expression: tree.Expression, scope: Scope) -> Index | None:
+    expression, _ = leaves.resolved(expression, scope)
+    if isinstance(expression, tree.Reference):
+        return index_word(typer, typer.world, expression.name)
+    typer.error("STM2001", "this is not an index", expression.span, "what stands behind `over =` is the name of an index")
+    return None
+
+
+# --- split
+
+
+def _split(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    named = [argument for argument in call.arguments if argument.name is not None]
+    if named:
+        typer.error("STM1031", "`split` has no named arguments", named[0].span, help="write `split(a, b, ...)`")
+        return None
+    values = [typer.type(argument.value, scope, depth + 1) for argument in call.arguments]
+    sound = [value for value in values if value is not None]
+    if not _splittable(typer, call) or len(sound) < len(values):
+        return None
+    for value, argument in zip(sound, call.arguments, strict=True):
+        if "out" in value.free:
+            note = "`split` makes the index `out`; its arguments say where to cut and may not depend on it"
+            typer.error("STM2019", "an argument of `split` depends on `out`", argument.span, note)
+            return None
+    parts = Split(tuple(value.expr for value in sound), call.span)
+    return typer.made(combined(parts, sound, extra=frozenset({"out"})))
+
+
+def _splittable(typer: Typer, call: tree.Call) -> bool:
+    topology = typer.world.topology
+    if typer.world.constant is not None:
+        typer.error("STM1011", "`split` has an index", call.span, f"{typer.world.constant} is a number")
+        return False
+    if topology is None:
+        return False
+    names = [port.name for port in ports(topology)]
+    if not is_regular(topology):
+        note = "`split` gives each port its part; here a node has any number of edges of one port"
+        help = "write `softmax(linear(x, e[out]), over = out)`"
+        typer.error("STM2019", "`split` needs a chain or a grid", call.span, note, help=help)
+        return False
+    if len(call.arguments) != len(names) - 1:
+        note = f"one argument fewer than there are ports, which are {listed(names)}: the last port gets what is left"
+        wrong = f"`split` takes {_count(len(names) - 1)} here, not {len(call.arguments)}"
+        typer.error("STM2020", wrong, call.span, note)
+        return False
+    return True
+
+
+def _spread(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> None:
+    del scope, depth
+    note = "`spread(low, high)` says where learned numbers start, one value for each head"
+    help = "it stands in `linear(..., bias = spread(-2, 2))` and in `param(spread(-2, 2))`"
+    typer.error("STM1011", "`spread` is not a value", call.span, note, help=help)
+
+
+def _leaf(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    return leaves.leaf(typer, call, scope, depth)
+
+
+BUILT_IN_CALLS: dict[str, Handler] = {
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(NORMALIZATIONS, _normalization),
+    **dict.fromkeys(LEAVES, _leaf),
+    "split": _split,
+    "spread": _spread,
+}

@@ -1,0 +1,89 @@
+"""Equations of one gate: which of them holds for which ports, and that exactly one does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from stmlang.check.problems import Problems, listed
+from stmlang.scan.expression import PORT_INDICES, Index
+from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
+from stmlang.syntax import tree
+
+Pins = tuple[tuple[Index, str], ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """An equation with the ports it is pinned to, in the order of its gate's indices."""
+
+    equation: tree.Equation
+    pins: Pins
+
+    @property
+    def head(self) -> Span:
+        """The left-hand side: its name and what its brackets hold."""
+        ends = [entry.span for entry in self.equation.indices]
+        return self.equation.target.span.to(ends[-1]) if ends else self.equation.target.span
+
+
+def in_force(
+    problems: Problems, gate: str, indices: Sequence[Index], written: list[Written], names: list[str]
+) -> list[Written]:
+    """The equations that hold somewhere. Ties and gaps are errors; one that never holds is left out with a warning.
+
+    For each choice of ports, of the equations that match it the one with the most pins holds. `names` are the ports.
+    """
+    table: dict[Pins, Written] = {}
+    for one in written:
+        if one.pins in table:
+            labels = [Label(table[one.pins].head, "the first one")]
+            what = f"`{gate}` has two equations" + (" for the same ports" if one.pins else "")
+            problems.error("STM2009", what, one.head, "every gate is said once", labels=labels)
+        else:
+            table[one.pins] = one
+    over: list[Index] = [index for index in indices if index in PORT_INDICES]
+    if not any(pins for pins in table):
+        return list(table.values())
+    used: dict[Pins, None] = {}
+    gaps: list[str] = []
+    for ports in product(names, repeat=len(over)):
+        choice: Pins = tuple(zip(over, ports, strict=True))
+        holding = _holding(table, choice)
+        if not holding:
+            gaps.append(", ".join(f"{index} = {port}" for index, port in zip(over, ports, strict=True)))
+        elif len(holding) > 1:
+            _tie(problems, gate, holding, ", ".join(f"{index} = {port}" for index, port in zip(over, ports, strict=True)))
+        used.update(dict.fromkeys(one.pins for one in holding))
+    if gaps:
+        _gap(problems, gate, indices, written[0], gaps)
+    for pins, one in table.items():
+        if pins not in used:
+            problems.warn("STM2042", "this equation never holds", one.head, "more specific ones hold for all of its ports")
+    return [one for pins, one in table.items() if pins in used]
+
+
+def _holding(table: dict[Pins, Written], ports: Pins) -> list[Written]:
+    """The most specific equations for a choice of ports: with all pins, else with one, else without."""
+    if ports in table:
+        return [table[ports]]
+    single = [table[pin,] for pin in ports if (pin,) in table] if len(ports) > 1 else []
+    return single or ([table[()]] if () in table else [])
+
+
+def _tie(problems: Problems, gate: str, holding: list[Written], ports: str) -> None:
+    first, second = sorted(holding, key=lambda one: one.equation.span.start)
+    labels = [Label(first.head, "the other one")]
+    note = "of several equations the one with the most pinned indices holds, and here both have one"
+    help = f"say which: `{gate}[{ports}] = ...`"
+    message = f"two equations of `{gate}` hold for `{ports}`"
+    problems.error("STM2009", message, second.head, note, help=help, labels=labels)
+
+
+def _gap(problems: Problems, gate: str, indices: Sequence[Index], first: Written, gaps: list[str]) -> None:
+    shown = listed([f"{gate}[{ports}]" for ports in gaps[:3]]) + (f" and {len(gaps) - 3} more" if len(gaps) > 3 else "")
+    note = f"there is no equation for {shown}"
+    help = f"add `{gate}[{', '.join(indices)}] = 0`, which holds wherever no other equation does"
+    problems.error("STM2010", f"the equations of `{gate}` leave gaps", first.head, note, help=help)

@@ -1,0 +1,152 @@
+"""Definitions looked at on their own: names that exist, parameters that are used, no recursion. What their bodies mean is seen
+where they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stmlang.check.modules import Definition, Module
+from stmlang.check.problems import Problems
+from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, RESERVED, SIZES
+from stmlang.source.diagnostic import Label
+from stmlang.syntax import tree
+
+
+def check_definitions(problems: Problems, module: Module) -> None:
+    """Report what is wrong with the definitions a file declares, whether they are called or not."""
+    declared = [found for found in module.own.values() if isinstance(found, Definition)]
+    for definition in declared:
+        definition.sound = _parameters(problems, definition) and definition.sound
+        definition.sound = _body(problems, definition) and definition.sound
+    _recursion(problems, declared)
+
+
+def _parameters(problems: Problems, definition: Definition) -> bool:
+    seen: dict[str, tree.Name] = {}
+    sound = True
+    for name in definition.item.parameters:
+        if name.text in RESERVED or name.text in INPUTS or name.text in SIZES:
+            what = RESERVED.get(name.text, "a name with a meaning of its own")
+            problems.error("STM1005", f"`{name.text}` is {what} and cannot name a parameter", name.span)
+            sound = False
+        elif name.text in seen:
+            labels = [Label(seen[name.text].span, "first declared here")]
+            problems.error("STM1004", f"the parameter `{name.text}` is declared twice", name.span, labels=labels)
+            sound = False
+        seen.setdefault(name.text, name)
+    return sound
+
+
+def _body(problems: Problems, definition: Definition) -> bool:
+    """Every name of the body exists, and every parameter occurs in it."""
+    parameters = {name.text: name for name in definition.item.parameters}
+    visible = {*parameters, *INPUTS, *FEATURES, *SIZES, *INDEX_WORDS, *BUILT_IN, "eye", "pi"}
+    used: set[str] = set()
+    sound = True
+    for part in _parts(definition.item.value):
+        match part:
+            case tree.Reference(name=name):
+                used.add(name.text)
+                if name.text not in visible and name.text not in definition.module.names:
+                    sound = _unknown_name(problems, definition, name) and sound
+            case tree.Call(function=function):
+                if not _known_function(definition.module, function.text):
+                    sound = _unknown_function(problems, definition, function) and sound
+            case _:
+                pass
+    for name in parameters.values():
+        if name.text not in used:
+            note = "an argument that nothing reads would go unchecked"
+            problems.error("STM1010", f"`{definition.item.name.text}` never uses its parameter `{name.text}`", name.span, note)
+            sound = False
+    return sound
+
+
+def _known_function(module: Module, name: str) -> bool:
+    return name in BUILT_IN or isinstance(module.names.get(name), Definition)
+
+
+def _unknown_name(problems: Problems, definition: Definition, name: tree.Name) -> bool:
+    if not definition.module.unknown(name.text):
+        known = [*(parameter.text for parameter in definition.item.parameters), *INPUTS, *SIZES, "pi"]
+        note = "a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan"
+        help = problems.near(name.text, known) or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
+        problems.error("STM1001", f"there is no `{name.text}` here", name.span, note, help=help)
+    return False
+
+
+def _unknown_function(problems: Problems, definition: Definition, name: tree.Name) -> bool:
+    if not definition.module.unknown(name.text):
+        help = problems.near(name.text, [*definition.module.definitions, *BUILT_IN])
+        problems.error("STM1002", f"there is no function `{name.text}`", name.span, help=help)
+    return False
+
+
+def _parts(expression: tree.Expression) -> Iterator[tree.Expression]:
+    """An expression and everything inside it, in the order of writing."""
+    stack = [expression]
+    while stack:
+        part = stack.pop()
+        yield part
+        stack += reversed(_inside(part))
+
+
+def _inside(expression: tree.Expression) -> list[tree.Expression]:
+    match expression:
+        case tree.Number() | tree.Reference():
+            return []
+        case tree.Indexed(base=base):
+            return [base]
+        case tree.Call(arguments=arguments):
+            return [argument.value for argument in arguments]
+        case tree.Negate(operand=operand):
+            return [operand]
+        case tree.Sum(terms=pairs) | tree.Product(factors=pairs):
+            return [part for _, part in pairs]
+        case tree.Power(base=base, exponent=exponent):
+            return [base, exponent]
+
+
+def _recursion(problems: Problems, declared: list[Definition]) -> None:
+    """Report each circle of definitions once. Files do not import each other in circles, so that a circle lies in one file."""
+    calls = {definition.item.name.text: _called(definition) for definition in declared}
+    state: dict[str, bool] = {}  # False while a definition is being followed, True when done
+    for start in calls:
+        if start in state:
+            continue
+        state[start] = False
+        path = [(start, iter(calls[start]))]
+        while path:
+            name, rest = path[-1]
+            following = next(rest, None)
+            if following is None:
+                state[name] = True
+                path.pop()
+            elif state.get(following) is False:
+                circle = [at for at, _ in path]
+                _report(problems, declared, calls, circle[circle.index(following) :])
+            elif following in calls and following not in state:
+                state[following] = False
+                path.append((following, iter(calls[following])))
+
+
+def _called(definition: Definition) -> dict[str, tree.Call]:
+    """The definitions of the same file that a body calls, each with its first call."""
+    found: dict[str, tree.Call] = {}
+    for part in _parts(definition.item.value):
+        if isinstance(part, tree.Call) and part.function.text in definition.module.own:
+            found.setdefault(part.function.text, part)
+    return found
+
+
+def _report(problems: Problems, declared: list[Definition], calls: dict[str, dict[str, tree.Call]], circle: list[str]) -> None:
+    by_name = {definition.item.name.text: definition for definition in declared}
+    for name in circle:
+        by_name[name].sound = False
+    steps = list(zip(circle, circle[1:] + circle[:1], strict=True))
+    places = [calls[caller][callee].function.span for caller, callee in steps]
+    labels = [Label(place, f"`{callee}` is called here") for place, (_, callee) in zip(places[1:], steps[1:], strict=True)]
+    shown = " -> ".join([*circle, circle[0]])
+    note = "definitions are expanded where they are called, so a circle of them would never end"
+    what = "calls itself" if len(circle) == 1 else f"is defined in a circle: `{shown}`"
+    problems.error("STM1007", f"`{circle[0]}` {what}", places[0], note, labels=labels)

@@ -1,0 +1,164 @@
+"""The doors of the checker: a text, a file or a name of the library in, a typed scan out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stmlang.check.definitions import check_definitions
+from stmlang.check.modules import Loader, Module
+from stmlang.check.places import STANDARD, Place, library, library_specs, place_of
+from stmlang.check.problems import Problems, listed
+from stmlang.check.scans import ScanChecker
+from stmlang.check.scope import Budget
+from stmlang.check.sizes import Settings
+from stmlang.scan.scan import Scan
+from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
+from stmlang.source.reading import from_text, read
+from stmlang.source.span import SourceFile
+from stmlang.source.suggest import nearest
+from stmlang.syntax import tree
+from stmlang.syntax.parser import parse
+
+Values = Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A text, the scan of it that is meant (None: the last), and where it may read files from."""
+
+    source: SourceFile
+    scan: str | None
+    place: Place
+    path: Path | None = None
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a file says: its scan, None where it has none or an error, and everything found, warnings included."""
+
+    scan: Scan | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(diagnostic.severity is Severity.ERROR for diagnostic in self.diagnostics)
+
+
+def load(
+    spec: str | Path, settings: Values | None = None, *, scan: str | None = None, search_path: Sequence[Path] = ()
+) -> Scan:
+    """The scan of a spec given as a name of the library (`std:plstm/image_p`), a path, or the text itself.
+
+    Raises SpecError with everything that is wrong, in the order of the text.
+    """
+    opened = open_spec(spec, scan)
+    return _sound(examine(opened, settings, search_path=search_path, library_file=False))
+
+
+def check(
+    source: SourceFile,
+    settings: Values | None = None,
+    *,
+    scan: str | None = None,
+    search_path: Sequence[Path] = (),
+    directory: Path | None = None,
+) -> Scan:
+    """The scan of a text: the last one, or that of a name.
+
+    `settings` are sizes and parameters by name. Files are read from `directory` (by default the folder of the source's path, or
+    the current one for a text without a path), the search path and the library. Raises SpecError with everything that is wrong.
+    """
+    path = Path(source.name)
+    is_file = directory is None and path.is_file()
+    folder = directory or (path.parent if is_file else Path())
+    opened = Spec(source, scan, place_of(folder), path if is_file else None)
+    return _sound(examine(opened, settings, search_path=search_path, library_file=False))
+
+
+def _sound(examined: Examined) -> Scan:
+    if examined.scan is None or examined.failed:
+        raise SpecError([found for found in examined.diagnostics if found.severity is Severity.ERROR])
+    return examined.scan
+
+
+# --- which text
+
+
+def open_spec(spec: str | Path, scan: str | None = None) -> Spec:
+    """The text that a spec names. A string with a line end or a `{` is a text; one that starts with `std:` is a file of the
+    library; anything else is a path, with `:NAME` behind it if one scan of the file is meant.
+
+    Raises SpecError if there is no such text.
+    """
+    if isinstance(spec, str) and any(mark in spec for mark in "\n\r{"):
+        return Spec(from_text(spec), scan, place_of(Path()))
+    name = str(spec)
+    standard = isinstance(spec, str) and name.startswith(f"{STANDARD}:")
+    base, colon, tail = name.removeprefix(f"{STANDARD}:").rpartition(":") if standard else name.rpartition(":")
+    if colon and tail.isidentifier() and (standard or base.endswith(".stm")):
+        name, scan = (f"{STANDARD}:{base}" if standard else base), scan or tail
+    if standard:
+        return _library_spec(name, scan)
+    path = Path(name)
+    return Spec(read(path), scan, place_of(path.parent), path)
+
+
+def _library_spec(name: str, scan: str | None) -> Spec:
+    wanted = name.removeprefix(f"{STANDARD}:").removesuffix(".stm")
+    known = library_specs()
+    if wanted not in known:
+        near = nearest(wanted, known)
+        note = f"the library holds {listed(f'{STANDARD}:{other}' for other in known)}"
+        help = None if near is None else f"did you mean `{STANDARD}:{near}`?"
+        raise SpecError([Diagnostic("STM1036", f"the library has no `{name}`", None, (note,), help)])
+    path = library() / f"{wanted}.stm"
+    return Spec(read(path, f"{STANDARD}:{wanted}"), scan, Place(path.parent, library()), path)
+
+
+# --- all of it
+
+
+def examine(
+    spec: Spec, settings: Values | None = None, *, search_path: Sequence[Path] = (), library_file: bool = True
+) -> Examined:
+    """Everything there is to say about a spec, errors and warnings. Raises nothing.
+
+    A file without a scan is fine if it may be a `library_file`, one of definitions for others to import.
+    """
+    try:
+        file = parse(spec.source)
+    except SpecError as error:
+        return Examined(None, error.diagnostics)
+    problems = Problems(spec.source)
+    loader = Loader(problems, search_path, None if spec.path is None else spec.path.resolve())
+    module = loader.module(spec.source, file, spec.place)
+    for one in (*loader.modules, module):
+        check_definitions(problems, one)
+    given = Settings(problems, settings or {})
+    chosen = _chosen(problems, module, spec.scan, library_file)
+    budget = Budget()
+    scan: Scan | None = None
+    for item in module.scans:
+        own = given if item is chosen else Settings(problems, {})
+        places = [place_of(folder) for folder in search_path]
+        found = ScanChecker(problems, budget, own, item, module, places, chosen=item is chosen).run()
+        scan = found if item is chosen else scan
+    if chosen is not None:
+        given.refuse_unknown()
+    return Examined(None if problems.failed else scan, problems.in_order())
+
+
+def _chosen(problems: Problems, module: Module, name: str | None, library_file: bool) -> tree.ScanItem | None:
+    """The scan item that is asked for."""
+    scans = {item.name.text: item for item in module.scans}
+    if name is not None and name not in scans:
+        note = f"its scans are {listed(scans)}"
+        problems.error("STM1013", f"`{module.source.name}` has no scan `{name}`", None, note, help=problems.near(name, scans))
+        return None
+    if name is None and not scans and not library_file:
+        note = "a spec is compiled from a `scan`; a file of definitions and topologies is there for other files to use"
+        help = "write `scan name on chain(time) { ... }`"
+        problems.error("STM1012", f"`{module.source.name}` holds no scan", None, note, help=help)
+    return scans[name] if name is not None else module.scans[-1] if module.scans else None

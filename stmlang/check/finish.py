@@ -1,0 +1,125 @@
+"""The last look at a scan: dependency order, what is per direction, what is used at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from stmlang.check.headers import Declared
+from stmlang.check.modes import Modes
+from stmlang.check.order import in_order, reached
+from stmlang.check.problems import Problems
+from stmlang.check.reading import Implied
+from stmlang.check.words import CORE, INPUTS
+from stmlang.scan.scan import Clause, Gate, Leaf, Scan
+from stmlang.scan.topology import Topology
+from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
+from stmlang.syntax import tree
+
+_STATE_GATES = ("source", "transition", "mark")
+
+
+@dataclass
+class Found:
+    """What the equations of a scan were found to say."""
+
+    item: tree.ScanItem
+    topology: Topology | None
+    sizes: Mapping[str, int] | None
+    modes: Modes
+    declared: dict[str, Declared] = field(default_factory=dict[str, Declared])
+    implied: dict[str, Implied | None] = field(default_factory=dict[str, "Implied | None"])
+    uses: dict[str, dict[str, Span]] = field(default_factory=dict[str, dict[str, Span]])
+    leaves: dict[str, tuple[Leaf, ...]] = field(default_factory=dict[str, tuple[Leaf, ...]])
+    clauses: dict[str, tuple[Clause, ...]] = field(default_factory=dict[str, tuple[Clause, ...]])
+
+
+def finish(problems: Problems, found: Found) -> Scan | None:
+    """The scan; None if anything was wrong with it."""
+    for name, gate in found.implied.items():
+        found.uses[name] = {} if gate is None else dict(gate.uses)
+    order = in_order(problems, found.uses)
+    _check_tracks(problems, found)
+    if order is None:
+        return None
+    directional = _directional(found, order)
+    _check_shared(problems, found, directional)
+    if problems.failed or found.topology is None or found.sizes is None:
+        return None
+    live = reached(found.uses, (*CORE, *INPUTS))
+    for name in order:
+        if name not in live:
+            note = "it is left out, with the leaves in it"
+            problems.warn("STM1034", f"nothing uses the gate `{name}`", found.declared[name].name.span, note)
+    gates = tuple(_gate(found, name, name in directional) for name in order if name in live)
+    varying = _varying(found)
+    leaves = tuple(
+        replace(leaf, directional=gate.name in varying) for gate in gates for leaf in found.leaves.get(gate.name, ())
+    )
+    return Scan(
+        name=found.item.name.text,
+        topology=found.topology,
+        **found.sizes,
+        gates=gates,
+        leaves=leaves,
+        directions=found.modes.directions,
+        combine=found.modes.combine,
+        stabilize=found.modes.stabilize,
+        normalize=found.modes.normalize,
+        span=found.item.name.span,
+    )
+
+
+def _gate(found: Found, name: str, directional: bool) -> Gate:
+    given = found.implied.get(name)
+    if given is not None:
+        return Gate(name, given.header.indices, (Clause((), given.value),), directional, given.header.span)
+    header = found.declared[name].header
+    assert header is not None, "a scan without errors has no broken gate"
+    return Gate(name, header.indices, found.clauses[name], directional, header.span)
+
+
+# --- directions
+
+
+def _varying(found: Found) -> set[str]:
+    """The gates whose leaves there are one of for each direction: what the states rest on, but not what `q`, `k` and `v` do,
+    which all directions share."""
+    if len(found.modes.directions) < 2:
+        return set()
+    return reached(found.uses, _STATE_GATES, barriers=INPUTS)
+
+
+def _directional(found: Found, order: list[str]) -> set[str]:
+    """The gates that rest on a leaf of which there is one for each direction."""
+    varying = _varying(found)
+    directional: set[str] = set()
+    for name in order:
+        own = name in varying and bool(found.leaves.get(name))
+        if own or any(other in directional for other in found.uses[name]):
+            directional.add(name)
+    return directional
+
+
+def _check_shared(problems: Problems, found: Found, directional: set[str]) -> None:
+    for name in INPUTS:
+        if name not in directional or name not in found.declared:
+            continue
+        other, place = next((other, place) for other, place in found.uses[name].items() if other in directional)
+        note = f"all directions share `q`, `k` and `v`, while `{other}`, which the states rest on, has one value for each"
+        help = f"write what `{name}` needs of it as a gate of its own"
+        labels = [Label(found.declared[other].name.span, "declared here")] if other in found.declared else []
+        problems.error("STM2038", f"`{name}` differs from direction to direction", place, note, help=help, labels=labels)
+
+
+def _check_tracks(problems: Problems, found: Found) -> None:
+    """Tracks are tracks of the state: a gate that has them is of no use if no state does."""
+    headers = {name: gate.header for name, gate in found.declared.items() if gate.header is not None}
+    tracked = [name for name, header in headers.items() if "track" in header.indices or "track'" in header.indices]
+    sound = all(name in headers for name in ("source", "transition"))
+    if sound and tracked and not any(name in _STATE_GATES for name in tracked):
+        note = "a state has tracks if `source`, `transition` or `mark` has the index `track`"
+        problems.error(
+            "STM2039", f"only `{tracked[0]}` has the index `track`, the state does not", headers[tracked[0]].span, note
+        )

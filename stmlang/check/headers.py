@@ -1,0 +1,143 @@
+"""Left-hand sides: the gates that a scan's equations declare, and the indices each may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from stmlang.check.clauses import Pins, Written
+from stmlang.check.problems import listed
+from stmlang.check.references import index_word, pinned_port
+from stmlang.check.scope import Header
+from stmlang.check.typer import Typer
+from stmlang.check.words import CORE, INPUT_INDEX, RESERVED
+from stmlang.scan.expression import INDICES, Index
+from stmlang.source.diagnostic import Label
+from stmlang.syntax import tree
+
+ALLOWED: dict[str, tuple[Index, ...]] = {
+    "source": ("out", "key", "value", "track"),
+    "transition": ("out", "in", "key", "key'", "value", "track", "track'"),
+    "mark": ("in", "key", "key'", "value", "track"),
+    "direct": ("key", "value"),
+    "q": ("key",),
+    "k": ("key",),
+    "v": ("value",),
+}
+_WHY = {
+    "source": "what a node adds goes onto its outgoing edges, into the state there",
+    "transition": "a transition maps the state of an incoming edge to that of an outgoing one",
+    "mark": "a mark reads the state of an incoming edge",
+    "direct": "a node's own contribution to its output passes no edge and no state",
+    "q": "a query has one index",
+    "k": "a key has one index",
+    "v": "a value has one index",
+}
+
+
+@dataclass
+class Declared:
+    """A gate and its equations; `header` is None where a left-hand side is broken."""
+
+    name: tree.Name
+    header: Header | None
+    written: list[Written] = field(default_factory=list[Written])
+
+
+def declared(typer: Typer, equations: Sequence[tree.Equation]) -> dict[str, Declared]:
+    """The gates of a scan's equations by name, in order of first mention."""
+    found: dict[str, Declared] = {}
+    for equation in equations:
+        name = equation.target.text
+        if name not in found:
+            found[name] = Declared(equation.target, _header(typer, equation))
+        gate = found[name]
+        if gate.header is None:
+            continue
+        pins = _pins(typer, gate.header, equation)
+        if pins is None:
+            gate.header = None
+        else:
+            gate.written.append(Written(equation, pins))
+    return found
+
+
+def _header(typer: Typer, equation: tree.Equation) -> Header | None:
+    """The gate that its first equation declares."""
+    name, span = equation.target.text, equation.target.span
+    if name in RESERVED:
+        typer.error("STM1005", f"`{name}` is {RESERVED[name]} and cannot name a gate", span)
+        return None
+    if name in typer.world.numbers:
+        note = "parameters and the sizes of axes are numbers that equations can use"
+        typer.error("STM1004", f"`{name}` is a number already", span, note, help="give the gate another name")
+        return None
+    indices = _indices(typer, equation)
+    if indices is None:
+        return None
+    if name in INPUT_INDEX and not indices:
+        indices = (INPUT_INDEX[name],)
+    header = Header(name, indices, span)
+    return header if _permitted(typer, header, equation) else None
+
+
+def _indices(typer: Typer, equation: tree.Equation) -> tuple[Index, ...] | None:
+    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in equation.indices]
+    for place, entry in enumerate(equation.indices):
+        if entry.index.text in [other.index.text for other in equation.indices[:place]]:
+            typer.error("STM2002", f"the index `{entry.index.text}` stands twice", entry.span)
+            return None
+    sound: tuple[Index, ...] = tuple(word for word in words if word is not None)
+    return sound if len(sound) == len(words) else None
+
+
+def _permitted(typer: Typer, header: Header, equation: tree.Equation) -> bool:
+    """Whether the gate may have its indices; a helper gate may have any."""
+    name = header.name
+    allowed = ALLOWED.get(name, INDICES)
+    for index, entry in zip(header.indices, equation.indices, strict=False):
+        if index not in allowed:
+            note = f"{_WHY[name]}; it can have {listed(allowed)}"
+            typer.error("STM2003", f"`{name}` cannot have the index `{index}`", entry.span, note, help=_instead(name, index))
+            return False
+        if name in CORE and index.endswith("'") and index.rstrip("'") not in header.indices:
+            row = index.rstrip("'")
+            note = f"a matrix has the row index `{row}`, of the result, and the column index `{index}`, of what it acts on"
+            typer.error("STM2004", f"`{index}` stands alone", entry.span, note, help=f"write `{name}[{row}, {index}]`")
+            return False
+    if name in INPUT_INDEX and header.indices != (INPUT_INDEX[name],):
+        note = f"{_WHY[name]}, `{INPUT_INDEX[name]}`"
+        typer.error("STM2003", f"`{name}` needs its index", equation.target.span, note)
+        return False
+    return True
+
+
+def _instead(name: str, index: Index) -> str | None:
+    return {
+        ("source", "in"): "`source` has `out`: the edges that a node writes to",
+        ("mark", "out"): "`mark` has `in`: the edges that a node reads",
+        ("mark", "track'"): "the output has no track axis: `mark[track]` is a row that is multiplied and summed",
+        ("direct", "out"): "what goes onto edges is `source[out]`",
+        ("direct", "in"): "what is read from edges is `mark[in]`",
+    }.get((name, index))
+
+
+def _pins(typer: Typer, header: Header, equation: tree.Equation) -> Pins | None:
+    """The ports that an equation's left-hand side names; its indices must be those of the gate."""
+    indices = _indices(typer, equation)
+    if indices is None:
+        return None
+    if set(indices) != set(header.indices) and not (header.name in INPUT_INDEX and not indices):
+        has = f"`{header.name}[{', '.join(header.indices)}]`" if header.indices else f"`{header.name}` without indices"
+        labels = [Label(header.span, "first written here")]
+        note = "all equations of a gate have the same indices"
+        typer.error("STM2005", f"this gate was declared as {has}", equation.target.span, note, labels=labels)
+        return None
+    pins: dict[Index, str] = {}
+    for index, entry in zip(indices, equation.indices, strict=False):
+        if entry.port is not None:
+            port = pinned_port(typer, typer.world, entry, reference=False)
+            if port is None:
+                return None
+            pins[index] = port
+    return tuple((index, pins[index]) for index in header.indices if index in pins)

@@ -1,0 +1,178 @@
+"""Leaves: `linear`, `param` and `given`, what the caller of a scan supplies."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from stmlang.check import calls
+from stmlang.check.problems import listed
+from stmlang.check.references import index_word
+from stmlang.check.scope import Scope, Site
+from stmlang.check.values import Value
+from stmlang.check.words import FEATURES
+from stmlang.scan.expression import LeafRef, Number
+from stmlang.scan.scan import Feature, Initial, Leaf
+from stmlang.source.span import Span
+from stmlang.syntax import tree
+
+if TYPE_CHECKING:
+    from stmlang.check.typer import Typer
+
+WEIGHT = math.sqrt(0.4)
+"""The default of `weight`: a weight's initial standard deviation times the square root of the number of features it reads."""
+
+
+def resolved(expression: tree.Expression, scope: Scope) -> tuple[tree.Expression, Scope]:
+    """What a definition's parameter was called with, through any number of calls; anything else is itself."""
+    while isinstance(expression, tree.Reference) and expression.name.text in scope.parameters:
+        argument = scope.parameters[expression.name.text]
+        expression, scope = argument.expression, argument.scope
+    return expression, scope
+
+
+def leaf(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    """A call of `linear`, `param` or `given` becomes a leaf of the scan with the indices of its equation."""
+    site = typer.site
+    if site is None:
+        what = typer.world.constant or "a constant"
+        typer.error("STM1011", f"`{call.function.text}` is not known before the scan runs", call.span, f"{what} is a number")
+        return None
+    match call.function.text:
+        case "linear":
+            made = _linear(typer, call, scope, site, depth)
+        case "param":
+            made = _param(typer, call, scope, site, depth)
+        case _:
+            made = _given(typer, call, scope, site, depth)
+    if made is None:
+        return None
+    site.leaves.append(made)
+    return Value(LeafRef(made.name, made.indices, call.span), frozenset(made.indices))
+
+
+def _name(site: Site) -> str:
+    count = len(site.leaves) + 1
+    return site.label if count == 1 else f"{site.label}.{count}"
+
+
+def _linear(typer: Typer, call: tree.Call, scope: Scope, site: Site, depth: int) -> Leaf | None:
+    written = [argument.value for argument in call.arguments if argument.name is None]
+    named = tree.Call(call.function, tuple(argument for argument in call.arguments if argument.name is not None), call.span)
+    features = _features(typer, written, scope, site, call.span)
+    options = calls.arguments(typer, named, ("bias", "weight"), required=0)
+    if options is None:
+        return None
+    bias = initial(typer, options["bias"], scope, depth) if "bias" in options else Initial(0.0, 0.0)
+    weight = constant(typer, options["weight"], scope, depth, "a weight") if "weight" in options else WEIGHT
+    if weight is not None and weight < 0:
+        note = "`weight` is the initial standard deviation of the weights times the square root of how many there are to a sum"
+        typer.error("STM2025", f"`weight` is {weight:g}, below zero", options["weight"].span, note)
+        return None
+    if features is None or bias is None or weight is None:
+        return None
+    return Leaf(_name(site), "linear", site.indices, False, features, bias, weight, span=call.span)
+
+
+def _features(typer: Typer, written: list[tree.Expression], scope: Scope, site: Site, span: Span) -> tuple[Feature, ...] | None:
+    if not written:
+        note = "`linear` maps features to the indices of its equation"
+        typer.error("STM2021", "`linear` is given no features", span, note, help="write `linear(x)`")
+        return None
+    found: list[Feature] = []
+    sound = True
+    for expression in written:
+        feature = _feature(typer, *resolved(expression, scope), site)
+        if feature in found:
+            typer.error("STM2021", f"`{expression.span.text}` is read twice", expression.span, "one weight for it says as much")
+        sound = sound and feature is not None and feature not in found
+        found += [] if feature is None else [feature]
+    return tuple(found) if sound else None
+
+
+def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site) -> Feature | None:
+    del scope
+    match expression:
+        case tree.Reference(name=tree.Name(text="x")):
+            return Feature("x")
+        case tree.Reference(name=tree.Name(text="e")):
+            note = "an edge's features are read by one of its two nodes: `e[out]` where it leaves, `e[in]` where it enters"
+            typer.error("STM2021", "`e` needs an index", expression.span, note, help="write `e[out]` or `e[in]`")
+        case tree.Indexed(base=tree.Reference(name=tree.Name(text="e"))):
+            return _edge_feature(typer, expression, site)
+        case _:
+            note = "`linear` reads the node features `x` and the edge features `e[out]` and `e[in]`, with weights of its own"
+            help = None
+            if isinstance(expression, tree.Reference):
+                help = typer.problems.near(expression.name.text, FEATURES)
+            typer.error("STM2021", "this is not a feature", expression.span, note, help=help)
+    return None
+
+
+def _edge_feature(typer: Typer, expression: tree.Indexed, site: Site) -> Feature | None:
+    entries = [(entry, index_word(typer, typer.world, entry.index)) for entry in expression.indices]
+    if any(word is None for _, word in entries):
+        return None
+    if len(entries) != 1 or entries[0][0].port is not None or entries[0][1] not in ("in", "out"):
+        typer.error("STM2021", "`e` has one index", expression.span, help="write `e[out]` or `e[in]`")
+        return None
+    index = entries[0][1]
+    if typer.world.regular and typer.world.topology is not None:
+        note = "the edges of chains and grids have no features; a gate's `out` tells ports apart already"
+        typer.error("STM2022", "there are no edge features on this topology", expression.span, note, help="write `linear(x)`")
+        return None
+    if index not in site.indices:
+        has = f"`{site.gate}` has {listed(site.indices)} here" if site.indices else f"`{site.gate}` has no index here"
+        note = f"which edge `e[{index}]` means is said by the index `{index}` of the equation; {has}"
+        typer.error("STM2023", f"`{site.gate}` does not range over the edges of `e[{index}]`", expression.span, note)
+        return None
+    return Feature("e", index)
+
+
+def _param(typer: Typer, call: tree.Call, scope: Scope, site: Site, depth: int) -> Leaf | None:
+    bound = calls.arguments(typer, call, ("initial",), required=1)
+    start = None if bound is None else initial(typer, bound["initial"], scope, depth)
+    return None if start is None else Leaf(_name(site), "param", site.indices, False, bias=start, span=call.span)
+
+
+def _given(typer: Typer, call: tree.Call, scope: Scope, site: Site, depth: int) -> Leaf | None:
+    bound = calls.arguments(typer, call, ("low", "high"), required=0)
+    if bound is None:
+        return None
+    low = constant(typer, bound["low"], scope, depth, "a bound") if "low" in bound else -math.inf
+    high = constant(typer, bound["high"], scope, depth, "a bound") if "high" in bound else math.inf
+    if low is None or high is None:
+        return None
+    if low > high:
+        typer.error("STM2025", f"no number lies between {low:g} and {high:g}", call.span, "`given(low, high)`: low comes first")
+        return None
+    return Leaf(_name(site), "given", site.indices, False, low=low, high=high, span=call.span)
+
+
+# --- constants
+
+
+def constant(typer: Typer, expression: tree.Expression, scope: Scope, depth: int, what: str) -> float | None:
+    """The number that an expression is; None after an error."""
+    value = typer.type(expression, scope, depth + 1)
+    if value is None:
+        return None
+    if isinstance(value.expr, Number):
+        return value.expr.value
+    note = f"{what} is known when a spec is checked: made of numbers, parameters and sizes"
+    typer.error("STM2024", "this is not a constant", expression.span, note)
+    return None
+
+
+def initial(typer: Typer, expression: tree.Expression, scope: Scope, depth: int) -> Initial | None:
+    """Where a learned number starts: a constant, or `spread(low, high)` over the heads."""
+    expression, scope = resolved(expression, scope)
+    if isinstance(expression, tree.Call) and expression.function.text == "spread":
+        bound = calls.arguments(typer, expression, ("low", "high"), required=2)
+        if bound is None:
+            return None
+        low = constant(typer, bound["low"], scope, depth, "an initial value")
+        high = constant(typer, bound["high"], scope, depth, "an initial value")
+        return None if low is None or high is None else Initial(low, high)
+    value = constant(typer, expression, scope, depth, "an initial value")
+    return None if value is None else Initial(value, value)

@@ -1,0 +1,181 @@
+"""The settings of a scan's body: `directions`, `stabilize`, `normalize` and `read after`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from stmlang.check.problems import Problems, listed
+from stmlang.scan.scan import Direction, Mode
+from stmlang.scan.topology import Topology, is_regular, kind_of, ports
+from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
+from stmlang.syntax import tree
+
+MOST_DIRECTIONS = 64
+
+Combine = Literal["sum", "concat"]
+Normalization = Literal["none", "sum", "mlstm"]
+NORMALIZATIONS = ("none", "sum", "mlstm")
+_NAMED = ("forward", "backward", "both", "all")
+
+
+@dataclass
+class Modes:
+    """What the settings say, with what holds where they say nothing."""
+
+    directions: tuple[Direction, ...] = ()
+    combine: Combine = "sum"
+    stabilize: Mode = Mode.AUTO
+    normalize: Normalization = "none"
+    read_after: Span | None = None
+    places: dict[str, Span] = field(default_factory=dict[str, Span])
+
+
+def modes(problems: Problems, settings: Sequence[tree.Setting], topology: Topology | None) -> Modes:
+    """The settings of a scan. Errors are reported and leave what holds by default."""
+    found = Modes()
+    if topology is not None:
+        found.directions = (Direction((1,) * len(ports(topology))),)
+    for setting in settings:
+        keyword = setting.keyword.text
+        if keyword in found.places:
+            labels = [Label(found.places[keyword], "first set here")]
+            problems.error("STM2033", f"`{keyword}` is set twice", setting.span, labels=labels)
+            continue
+        found.places[keyword] = setting.span
+        match keyword:
+            case "directions":
+                _directions(problems, setting, topology, found)
+            case "stabilize":
+                word = _choice(problems, setting, [mode.value for mode in Mode])
+                found.stabilize = found.stabilize if word is None else Mode(word)
+            case "normalize":
+                word = _choice(problems, setting, NORMALIZATIONS)
+                found.normalize = found.normalize if word is None else cast(Normalization, word)
+            case _:
+                found.read_after = None if _choice(problems, setting, ["after"]) is None else setting.span
+    return found
+
+
+def _choice(problems: Problems, setting: tree.Setting, choices: Sequence[str]) -> str | None:
+    """The one word of a setting, which must be one of the choices."""
+    keyword, words = setting.keyword.text, setting.words
+    usage = f"`{keyword}` is followed by {listed(choices, 'or')}"
+    if len(words) != 1:
+        problems.error("STM2033", f"`{keyword}` takes one word", setting.span, usage)
+        return None
+    if words[0].text not in choices:
+        help = problems.near(words[0].text, choices, f"{keyword} {{}}")
+        problems.error("STM2033", f"`{keyword}` cannot be `{words[0].text}`", words[0].span, usage, help=help)
+        return None
+    return words[0].text
+
+
+# --- directions
+
+
+def _directions(problems: Problems, setting: tree.Setting, topology: Topology | None, found: Modes) -> None:
+    words = list(setting.words)
+    if words and words[-1].text == "concat":
+        found.combine = "concat"
+        words.pop()
+    usage = "`directions` is followed by `forward`, `backward`, `both`, `all`, or senses like `+rows -cols, -rows +cols`"
+    if not words:
+        problems.error("STM2033", "`directions` does not say which", setting.span, usage)
+        return
+    if words[0].text in "+-":
+        explicit = _explicit(problems, words, topology)
+        found.directions = explicit if explicit is not None else found.directions
+        return
+    if len(words) > 1 or words[0].text not in _NAMED:
+        word = words[1] if words[0].text in _NAMED else words[0]
+        help = problems.near(word.text, (*_NAMED, "concat"))
+        problems.error("STM2033", f"`directions` cannot go on with `{word.text}`", word.span, usage, help=help)
+        return
+    if topology is not None:
+        named = _named(problems, words[0], topology)
+        found.directions = named if named is not None else found.directions
+
+
+def _named(problems: Problems, word: tree.Name, topology: Topology) -> tuple[Direction, ...] | None:
+    count = len(ports(topology))
+    forward, backward = Direction((1,) * count), Direction((-1,) * count)
+    match word.text:
+        case "forward":
+            return (forward,)
+        case "backward":
+            return (backward,)
+        case "both":
+            return (forward, backward)
+        case _:
+            pass
+    if not is_regular(topology):
+        note = f"the senses of a {kind_of(topology)}'s edges are turned all together"
+        problems.error("STM2035", "`directions all` needs a chain or a grid", word.span, note, help="write `directions both`")
+        return None
+    if 2**count > MOST_DIRECTIONS:
+        note = f"`all` means 2^{count} of them; a scan has at most {MOST_DIRECTIONS}"
+        problems.error("STM2036", "too many directions", word.span, note, help="write out the ones that are wanted")
+        return None
+    # Direction i turns axis a around exactly if bit a of i is set.
+    return tuple(Direction(tuple(-1 if i >> axis & 1 else 1 for axis in range(count))) for i in range(2**count))
+
+
+def _explicit(problems: Problems, words: list[tree.Name], topology: Topology | None) -> tuple[Direction, ...] | None:
+    """`+rows -cols, -rows +cols`: each direction gives every port a sense."""
+    groups: list[list[tree.Name]] = [[]]
+    for word in words:
+        if word.text == ",":
+            groups.append([])
+        else:
+            groups[-1].append(word)
+    if topology is None:
+        return None
+    if not is_regular(topology):
+        note = f"the senses of a {kind_of(topology)}'s edges are turned all together"
+        help = "write `directions forward`, `backward` or `both`"
+        problems.error("STM2035", "senses of ports need a chain or a grid", words[0].span.to(words[-1].span), note, help=help)
+        return None
+    if len(groups) > MOST_DIRECTIONS:
+        note = f"a scan has at most {MOST_DIRECTIONS}"
+        problems.error("STM2036", "too many directions", words[0].span.to(words[-1].span), note)
+        return None
+    names = [port.name for port in ports(topology)]
+    found: dict[Direction, Span] = {}
+    for group in groups:
+        span = group[0].span.to(group[-1].span) if group else words[-1].span
+        direction = _senses(problems, group, names, span)
+        if direction is None:
+            return None
+        if direction in found:
+            labels = [Label(found[direction], "first written here")]
+            problems.error("STM2034", "this direction is written twice", span, labels=labels)
+            return None
+        found[direction] = span
+    return tuple(found)
+
+
+def _senses(problems: Problems, group: list[tree.Name], names: list[str], span: Span) -> Direction | None:
+    example = " ".join(f"+{name}" for name in names)
+    senses: dict[str, int] = {}
+    signs, axes = group[::2], group[1::2]
+    if not group or len(signs) != len(axes) or any(sign.text not in "+-" for sign in signs):
+        note = "a direction gives each port a sense, `+` along its edges or `-` against them"
+        problems.error("STM2034", "this is not a direction", span, note, help=f"write `{example}`")
+        return None
+    for sign, axis in zip(signs, axes, strict=True):
+        if axis.text not in names:
+            note = f"the ports of this topology are {listed(names)}"
+            problems.error("STM2006", f"there is no port `{axis.text}`", axis.span, note, help=problems.near(axis.text, names))
+            return None
+        if axis.text in senses:
+            problems.error("STM2034", f"this direction gives `{axis.text}` two senses", axis.span)
+            return None
+        senses[axis.text] = 1 if sign.text == "+" else -1
+    missing = [name for name in names if name not in senses]
+    if missing:
+        problems.error("STM2034", f"this direction says nothing of {listed(missing)}", span, help=f"write `{example}`")
+        return None
+    return Direction(tuple(senses[name] for name in names))

@@ -1,0 +1,226 @@
+"""Files and what they declare: definitions, topologies and scans, their own and imported ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stmlang.check.places import STANDARD, EscapeError, Found, Place, library, locate, place_of
+from stmlang.check.problems import Problems, listed
+from stmlang.check.words import RESERVED
+from stmlang.source.diagnostic import Diagnostic, Label, SpecError
+from stmlang.source.reading import read
+from stmlang.source.span import SourceFile, Span
+from stmlang.syntax import tree
+from stmlang.syntax.parser import parse
+
+MOST_FILES = 100
+DEEPEST_IMPORT = 30
+
+
+@dataclass(eq=False)
+class Definition:
+    """A `def` and the file whose names its body sees. `sound` is False where an error was reported about it."""
+
+    item: tree.DefinitionItem
+    module: Module
+    sound: bool = True
+
+
+@dataclass(eq=False)
+class NamedTopology:
+    """A `topology` item and the file whose names it sees."""
+
+    item: tree.TopologyItem
+    module: Module
+
+
+Declared = Definition | NamedTopology
+
+
+@dataclass(eq=False)
+class Module:
+    """A file. `names` holds what its items can refer to, `own` what other files can import from it."""
+
+    source: SourceFile
+    place: Place
+    own: dict[str, Declared] = field(default_factory=dict[str, Declared])
+    names: dict[str, Declared] = field(default_factory=dict[str, Declared])
+    missing: set[str] = field(default_factory=set[str])
+    scans: list[tree.ScanItem] = field(default_factory=list[tree.ScanItem])
+    open_import: bool = False
+
+    @property
+    def definitions(self) -> dict[str, Definition]:
+        return {name: found for name, found in self.names.items() if isinstance(found, Definition)}
+
+    @property
+    def topologies(self) -> dict[str, NamedTopology]:
+        return {name: found for name, found in self.names.items() if isinstance(found, NamedTopology)}
+
+    def unknown(self, name: str) -> bool:
+        """Whether a name that is not found here may be one that a failed import was to bring: then nothing more is said."""
+        return self.open_import or name in self.missing
+
+
+class Loader:
+    """Reads a file and, through its `use` items, the files it needs, each once."""
+
+    def __init__(self, problems: Problems, search_path: Sequence[Path], main: Path | None) -> None:
+        self._problems = problems
+        self._search = [place_of(folder) for folder in search_path]
+        self._loaded: dict[Path, Module | None] = {}
+        self._chain: list[tuple[Path, Span | None]] = [] if main is None else [(main, None)]
+
+    def module(self, source: SourceFile, file: tree.File, place: Place) -> Module:
+        """A parsed file with its names. Items that clash are reported and the first one kept."""
+        module = Module(source, place)
+        for item in file.items:
+            match item:
+                case tree.UseItem():
+                    self._use(module, item)
+                case tree.ScanItem():
+                    self._scan(module, item)
+                case tree.DefinitionItem():
+                    self._declare(module, item.name, Definition(item, module))
+                case tree.TopologyItem():
+                    self._declare(module, item.name, NamedTopology(item, module))
+        return module
+
+    @property
+    def modules(self) -> list[Module]:
+        """The files that were imported."""
+        return [module for module in self._loaded.values() if module is not None]
+
+    def _scan(self, module: Module, item: tree.ScanItem) -> None:
+        for other in module.scans:
+            if other.name.text == item.name.text:
+                self._twice(item.name, other.name.span)
+                return
+        module.scans.append(item)
+
+    def _declare(self, module: Module, name: tree.Name, declared: Declared) -> None:
+        if name.text in RESERVED:
+            taken = f"`{name.text}` is {RESERVED[name.text]} and cannot name a definition or topology"
+            self._problems.error("STM1005", taken, name.span)
+            module.missing.add(name.text)
+        elif name.text in module.names:
+            self._twice(name, module.names[name.text].item.name.span)
+        else:
+            module.names[name.text] = module.own[name.text] = declared
+
+    def _twice(self, name: tree.Name, first: Span) -> None:
+        labels = [Label(first, "first declared here")]
+        self._problems.error("STM1004", f"`{name.text}` is declared twice", name.span, labels=labels)
+
+    # --- imports
+
+    def _use(self, module: Module, item: tree.UseItem) -> None:
+        target = self._target(module, item)
+        if target is None:
+            module.open_import |= not item.names
+            module.missing.update(name.text for name in item.names)
+            return
+        wanted = item.names or tuple(tree.Name(name, item.span) for name in target.own)
+        for name in wanted:
+            found = target.own.get(name.text)
+            if found is None:
+                self._absent(target, item, name)
+                module.missing.add(name.text)
+            elif name.text not in module.names:
+                module.names[name.text] = found
+            elif module.names[name.text] is not found:
+                self._twice(name, module.names[name.text].item.name.span)
+
+    def _absent(self, target: Module, item: tree.UseItem, name: tree.Name) -> None:
+        if target.unknown(name.text):
+            return
+        where = ".".join(part.text for part in item.path)
+        if any(scan.name.text == name.text for scan in target.scans):
+            message, note = f"`{name.text}` is a scan of `{where}`", "definitions and topologies are imported, scans are not"
+        elif name.text in target.names:
+            message, note = f"`{where}` only imports `{name.text}` itself", "a name is imported from the file that declares it"
+        else:
+            message, note = f"`{where}` declares no `{name.text}`", f"it declares {listed(target.own)}"
+        self._problems.error("STM1023", message, name.span, note, help=self._problems.near(name.text, target.own))
+
+    def _target(self, module: Module, item: tree.UseItem) -> Module | None:
+        """The file a `use` names, loaded; None if there is an error, which has been reported."""
+        words = [name.text for name in item.path]
+        span = item.path[0].span.to(item.path[-1].span)
+        standard = words[0] == STANDARD
+        places = [place_of(library())] if standard else [module.place, *self._search]
+        relative = "/".join(words[1:] if standard else words) + ".stm"
+        try:
+            found = locate(relative, places)
+        except EscapeError:
+            rule = "files are read from the folder of the importing file and the search path; links may not lead out of them"
+            self._problems.error("STM1021", f"`{relative}` lies outside of where a spec may read", span, rule)
+            return None
+        if found is None:
+            where = "the installed library" if standard else "the folder of this file, and the search path"
+            note = f"`{'.'.join(words)}` is the file `{relative}` of {where}"
+            self._problems.error(
+                "STM1020",
+                f"there is no file `{relative}`",
+                span,
+                note,
+                help=self._problems.near(".".join(words), _beside(words, places)),
+            )
+            return None
+        return self._load(found, span)
+
+    def _load(self, found: Found, span: Span) -> Module | None:
+        path = found.resolved
+        if path in [loading for loading, _ in self._chain]:
+            self._cycle(path, span)
+            return None
+        if path in self._loaded:
+            return self._loaded[path]
+        if len(self._chain) >= DEEPEST_IMPORT or len(self._loaded) >= MOST_FILES:
+            rule = f"a spec may import {MOST_FILES} files, {DEEPEST_IMPORT} deep"
+            self._problems.error("STM1024", "too many files are imported", span, rule)
+            return None
+        self._chain.append((path, span))
+        try:
+            source = read(found.path, found.shown)
+            self._loaded[path] = self.module(source, parse(source), Place(found.path.parent, found.root))
+        except SpecError as problem:
+            self._loaded[path] = None
+            for diagnostic in problem.diagnostics:
+                self._problems.add(_imported(diagnostic, span))
+        finally:
+            self._chain.pop()
+        return self._loaded[path]
+
+    def _cycle(self, path: Path, span: Span) -> None:
+        start = [loading for loading, _ in self._chain].index(path)
+        cycle = self._chain[start:]
+        names = [loading.stem for loading, _ in cycle]
+        arrows = " -> ".join([*names, names[0]])
+        labels = [Label(use, f"`{loading.stem}` is imported here") for loading, use in cycle if use is not None]
+        rule = "files may not import each other in a circle; move what both need into a third file"
+        self._problems.error("STM1022", f"imports run in a circle: `{arrows}`", span, rule, labels=labels)
+
+
+def _beside(words: Sequence[str], places: Sequence[Place]) -> list[str]:
+    """How the files would be imported that lie beside one that is missing."""
+    prefix = [STANDARD] if words[0] == STANDARD else []
+    inner = words[len(prefix) : -1]
+    beside: list[str] = []
+    for place in places:
+        folder = place.directory.joinpath(*inner)
+        try:
+            beside += [".".join([*prefix, *inner, path.stem]) for path in sorted(folder.glob("*.stm"))[:1000]]
+        except OSError:
+            continue
+    return beside
+
+
+def _imported(diagnostic: Diagnostic, span: Span) -> Diagnostic:
+    labels = (*diagnostic.labels, Label(span, "imported here"))
+    place = diagnostic.span if diagnostic.span is not None else span
+    return Diagnostic(
+        diagnostic.code, diagnostic.message, place, diagnostic.notes, diagnostic.help, labels, diagnostic.severity
+    )

@@ -1,0 +1,67 @@
+"""Gates in dependency order, and circles among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from stmlang.check.problems import Problems
+from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
+
+Uses = Mapping[str, Mapping[str, Span]]
+"""For each gate the gates its equations refer to, each with the place of the first reference."""
+
+
+def in_order(problems: Problems, uses: Uses) -> list[str] | None:
+    """Every gate after all those it refers to, otherwise in the order written; None if some are defined in a circle."""
+    done: dict[str, None] = {}
+    state: dict[str, bool] = {}
+    sound = True
+    for start in uses:
+        path: list[tuple[str, Iterable[str]]] = []
+        if start not in state:
+            state[start] = False
+            path.append((start, iter(uses[start])))
+        while path:
+            name, rest = path[-1]
+            following = next(iter(rest), None)
+            if following is None:
+                state[name] = True
+                done[name] = None
+                path.pop()
+            elif following not in uses:
+                continue
+            elif following not in state:
+                state[following] = False
+                path.append((following, iter(uses[following])))
+            elif not state[following]:
+                names = [at for at, _ in path]
+                _report(problems, uses, names[names.index(following) :])
+                sound = False
+    return list(done) if sound else None
+
+
+def reached(uses: Uses, roots: Iterable[str], barriers: Iterable[str] = ()) -> set[str]:
+    """The gates that some gates rest on, themselves included; references to a barrier are not followed."""
+    stopped = set(barriers)
+    found: set[str] = set()
+    stack = [root for root in roots if root in uses]
+    while stack:
+        name = stack.pop()
+        if name not in found:
+            found.add(name)
+            stack += [other for other in uses[name] if other in uses and other not in stopped]
+    return found
+
+
+def _report(problems: Problems, uses: Uses, circle: list[str]) -> None:
+    steps = list(zip(circle, circle[1:] + circle[:1], strict=True))
+    places = [uses[gate][other] for gate, other in steps]
+    labels = [Label(place, f"`{gate}` needs `{other}`") for place, (gate, other) in zip(places[1:8], steps[1:8], strict=True)]
+    shown = [*circle, circle[0]] if len(circle) <= 20 else [*circle[:10], "...", *circle[-9:], circle[0]]
+    what = "is defined by itself" if len(circle) == 1 else f"is defined in a circle: `{' -> '.join(shown)}`"
+    note = "what a state was before is read by `mark` and `transition`; gates are computed from features alone"
+    help = None
+    if any(name in ("q", "k", "v") for name in circle):
+        help = "inside its own equation `k` is the key as given; everywhere else it is the one that the equation makes"
+    problems.error("STM1008", f"`{circle[0]}` {what}", places[0], note, help=help, labels=labels)

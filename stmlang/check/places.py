@@ -1,0 +1,85 @@
+"""Where a spec may read files from: the folder it lies in, the search path and the installed library, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+STANDARD = "std"
+"""The first word of an import, and the scheme of a spec's name, that stand for the installed library."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder from which files are taken, and the root that no path out of it may leave."""
+
+    directory: Path
+    root: Path
+
+
+class EscapeError(Exception):
+    """A path that leads out of its root: absolute, through `..`, or through a symbolic link."""
+
+
+def place_of(directory: Path) -> Place:
+    """A folder that is its own root."""
+    return Place(directory, directory)
+
+
+@cache
+def library() -> Path:
+    """The folder of the language's own library: installed as `stmlang.stdlib`, beside the package in a source checkout."""
+    from importlib.util import find_spec
+
+    found = find_spec("stmlang.stdlib")
+    folders = [] if found is None else [Path(folder) for folder in found.submodule_search_locations or ()]
+    beside = Path(__file__).resolve().parents[2] / "stdlib"
+    return next((folder for folder in (*folders, beside) if (folder / "gates.stm").is_file()), beside)
+
+
+def library_specs() -> list[str]:
+    """The names of the library's files, `plstm/image_p`, in order."""
+    root = library()
+    return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.stm"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file: as it was reached, with symbolic links followed, and the root it may not leave."""
+
+    path: Path
+    resolved: Path
+    root: Path
+
+    @property
+    def shown(self) -> str:
+        """Its name in messages: `std:...` for the library's own."""
+        library_root = library()
+        if self.root == library_root:
+            return f"{STANDARD}:{self.path.relative_to(library_root).with_suffix('').as_posix()}"
+        return str(self.path)
+
+
+def locate(relative: str, places: Sequence[Place]) -> Found | None:
+    """The first file of a relative path.
+
+    Raises EscapeError for a path that may not be followed, whether or not something lies at its end.
+    """
+    pure = PurePosixPath(relative)
+    if pure.is_absolute() or Path(relative).is_absolute() or ".." in pure.parts or "\\" in relative:
+        raise EscapeError(relative)
+    for place in places:
+        try:
+            path = place.directory / pure
+            if not path.is_file():
+                continue
+            resolved = path.resolve()
+            inside = resolved.is_relative_to(place.root.resolve())
+        except (OSError, ValueError, RuntimeError):  # a name too long, a loop of links, a zero byte: there is no such file
+            continue
+        if not inside:
+            raise EscapeError(relative)
+        return Found(path, resolved, place.root)
+    return None

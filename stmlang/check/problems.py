@@ -1,0 +1,67 @@
+"""Collecting what is wrong with a spec: everything once, in the order of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from stmlang.source.diagnostic import Diagnostic, Label, Severity
+from stmlang.source.span import SourceFile, Span
+from stmlang.source.suggest import nearest
+
+
+class Problems:
+    """Diagnostics found so far. The same finding at the same place counts once, however often it is reached."""
+
+    def __init__(self, main: SourceFile) -> None:
+        self._main = main
+        self._comparisons = 50_000  # what suggestions may cost in all, so that a long text full of errors stays fast
+        self._found: dict[tuple[str, str, Span | None], Diagnostic] = {}
+
+    def error(
+        self,
+        code: str,
+        message: str,
+        span: Span | None,
+        *notes: str,
+        help: str | None = None,
+        labels: Iterable[Label] = (),
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        self.add(Diagnostic(code, message, span, notes, help, tuple(labels), severity))
+
+    def warn(self, code: str, message: str, span: Span, *notes: str, help: str | None = None) -> None:
+        self.error(code, message, span, *notes, help=help, severity=Severity.WARNING)
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        key = (diagnostic.code, "" if diagnostic.span else diagnostic.message, diagnostic.span)
+        self._found.setdefault(key, diagnostic)
+
+    def near(self, name: str, known: Iterable[str], form: str = "{}") -> str | None:
+        """`did you mean ...?` if a known name is near; `form` is how that name is written there."""
+        candidates = list(islice(known, self._comparisons))
+        self._comparisons -= len(candidates)
+        found = nearest(name, candidates)
+        return None if found is None else f"did you mean `{form.format(found)}`?"
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was found."""
+        return any(diagnostic.severity is Severity.ERROR for diagnostic in self._found.values())
+
+    def in_order(self) -> tuple[Diagnostic, ...]:
+        """Findings without a place first, then those of imported files, then those of the text itself, each in its order."""
+
+        def place(diagnostic: Diagnostic) -> tuple[int, str, int, int]:
+            span = diagnostic.span
+            if span is None:
+                return 0, "", 0, 0
+            return 2 if span.file is self._main else 1, span.file.name, span.start, span.end
+
+        return tuple(sorted(self._found.values(), key=place))
+
+
+def listed(names: Iterable[str], word: str = "and") -> str:
+    """`a`, `b` and `c`."""
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}" if quoted else "none"

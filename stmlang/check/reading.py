@@ -1,0 +1,72 @@
+"""`mark` and `direct` where no equation gives them: by default, or by `read after`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stmlang.check.headers import Declared
+from stmlang.check.modes import Modes
+from stmlang.check.problems import Problems
+from stmlang.check.scope import Header
+from stmlang.scan.expression import Bind, Expr, GateRef, Index, Number
+from stmlang.scan.topology import Topology, is_regular, ports
+from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
+
+
+@dataclass(frozen=True)
+class Implied:
+    """A gate that no equation gives; None where it would rest on something broken."""
+
+    header: Header
+    value: Expr
+    uses: Mapping[str, Span]
+
+
+def implied(
+    problems: Problems, found: Modes, gates: Mapping[str, Declared], topology: Topology | None, place: Span
+) -> dict[str, Implied | None]:
+    """The gates among `mark` and `direct` that a scan leaves out: one and zero, unless it reads after its nodes' updates."""
+    if found.read_after is None:
+        defaults = {"mark": 1.0, "direct": 0.0}
+        return {
+            name: Implied(Header(name, (), place), Number(value, place), {})
+            for name, value in defaults.items()
+            if name not in gates
+        }
+    for name in ("mark", "direct"):
+        if name in gates:
+            labels = [Label(found.read_after, "said here already")]
+            note = "`read after` means `mark = transition` and `direct = source`"
+            problems.error("STM1033", f"`{name}` is said twice", gates[name].name.span, note, labels=labels)
+    read = {"mark": "transition", "direct": "source"}
+    return {
+        name: _read(problems, name, gates.get(base), topology, found.read_after)
+        for name, base in read.items()
+        if name not in gates
+    }
+
+
+def _read(problems: Problems, name: str, base: Declared | None, topology: Topology | None, place: Span) -> Implied | None:
+    """`mark` as `transition`, `direct` as `source`, with the index `out`, if any, pinned to the only port there is."""
+    if base is None or base.header is None or topology is None:
+        return None
+    header = base.header
+    names = [port.name for port in ports(topology)]
+    if "out" in header.indices and not (is_regular(topology) and len(names) == 1):
+        note = "a node that is read after its update must hold one state: the same on all of its outgoing edges"
+        labels = [Label(header.span, "it has the index `out`")]
+        help = f"leave `out` away from `{header.name}`, or write equations for `mark` and `direct`"
+        problems.error(
+            "STM2037", f"`{header.name}` differs between a node's outgoing edges", place, note, help=help, labels=labels
+        )
+        return None
+    if "track" in header.indices:
+        note = "the output has no track axis, and what `mark` reads of it is a row"
+        labels = [Label(header.span, "it has the index `track`")]
+        problems.error("STM2037", "a state with tracks has no reading of its own", place, note, labels=labels)
+        return None
+    bind = tuple(Bind(index, None, names[0]) if index == "out" else Bind(index, index) for index in header.indices)
+    indices: tuple[Index, ...] = tuple(index for index in header.indices if index != "out")
+    return Implied(Header(name, indices, place), GateRef(header.name, bind, place), {header.name: place})

@@ -1,0 +1,203 @@
+"""References to gates and inputs, and what their brackets do: rename an index within its kind, or pin it to a port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stmlang.check.problems import listed
+from stmlang.check.scope import Header, Scope, World
+from stmlang.check.values import Value
+from stmlang.check.words import INDEX_WORDS, INPUT_INDEX, KINDS
+from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, ordered
+from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
+from stmlang.syntax import tree
+
+if TYPE_CHECKING:
+    from stmlang.check.typer import Typer
+
+
+def gate(typer: Typer, header: Header, span: Span) -> Value:
+    """A gate's name alone: it keeps its declared indices."""
+    if typer.site is not None:
+        typer.site.uses.setdefault(header.name, span)
+    return _bound(GateRef(header.name, tuple(Bind(index, index) for index in header.indices), span))
+
+
+def given_input(name: str, span: Span) -> Value:
+    """`q`, `k` or `v` as the layer gives it."""
+    index = INPUT_INDEX[name]
+    return _bound(InputRef(name, (Bind(index, index),), span))  # pyright: ignore[reportArgumentType]
+
+
+def _bound(reference: GateRef | InputRef) -> Value:
+    return Value(reference, frozenset(entry.index for entry in reference.bind if entry.index is not None))
+
+
+def indexed(typer: Typer, expression: tree.Indexed, scope: Scope, depth: int) -> Value | None:
+    """`base[...]`. On a reference it renames and pins; on anything else it restates the indices there are."""
+    base = expression.base
+    if isinstance(base, tree.Reference) and base.name.text == "eye" and "eye" not in scope.parameters:
+        return _eye(typer, expression)
+    value = typer.type(base, scope, depth + 1)
+    if value is None:
+        return None
+    match value.expr:
+        case GateRef() | InputRef():
+            return _rebound(typer, value.expr, expression)
+        case _:
+            return _restated(typer, value, expression)
+
+
+def _rebound(typer: Typer, reference: GateRef | InputRef, expression: tree.Indexed) -> Value | None:
+    """A reference with its free indices renamed and pinned, as entries say, in the order in which it was declared."""
+    name = reference.gate if isinstance(reference, GateRef) else reference.name
+    declared: tuple[Index, ...] = tuple(entry.index for entry in reference.bind if entry.index is not None)
+    changes = _changes(typer, name, declared, expression)
+    if changes is None:
+        return None
+    bind = tuple(
+        entry if entry.index is None else replace(changes[entry.index], declared=entry.declared) for entry in reference.bind
+    )
+    return _bound(replace(reference, bind=bind, span=expression.span))
+
+
+def _changes(typer: Typer, name: str, declared: Sequence[Index], expression: tree.Indexed) -> dict[Index, Bind] | None:
+    """What becomes of each index: a pinned entry names the index it pins, the others stand for what is left, in order."""
+    pinned = {entry.index.text: entry for entry in expression.indices if entry.port is not None}
+    plain = [entry for entry in expression.indices if entry.port is None]
+    left: list[Index] = [index for index in declared if index not in pinned]
+    has = f"`{name}` has {'the indices ' + listed(declared) if declared else 'no indices'}"
+    changes: dict[Index, Bind] = {}
+    for index, entry in pinned.items():
+        if index not in declared:
+            typer.error("STM2011", f"`{name}` has no index `{index}` to pin", entry.span, has)
+            return None
+        port = pinned_port(typer, typer.world, entry)
+        if port is None:
+            return None
+        changes[INDEX_WORDS[index]] = Bind(INDEX_WORDS[index], None, port)
+    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in plain]
+    if None in words:
+        return None
+    if len(words) != len(left) and (words or not pinned):
+        help = f"write `{name}[{', '.join(declared)}]`, or `{name}` alone" if declared else f"write `{name}`"
+        typer.error("STM2011", f"`{name}` is given {_count(len(expression.indices))}", expression.span, has, help=help)
+        return None
+    # A reference that only pins keeps its other indices as they are.
+    for index, word, entry in zip(left, words or left, plain or [None] * len(left), strict=True):
+        if word is None or (entry is not None and not _renamed(typer, index, word, entry.span)):
+            return None
+        changes[index] = Bind(index, word)
+    return changes if _distinct(typer, name, changes, expression) else None
+
+
+def _count(entries: int) -> str:
+    return "one index" if entries == 1 else f"{entries} indices"
+
+
+def _renamed(typer: Typer, index: Index, word: Index, span: Span) -> bool:
+    """Whether an index may be renamed to another."""
+    if index == word:
+        return True
+    if KINDS[index] != KINDS[word]:
+        note = (
+            "an index is renamed within its kind: `out` and `in`, `key` and `key'`, `value` and `value'`, `track` and `track'`"
+        )
+        typer.error("STM2012", f"`{word}` cannot stand for `{index}`", span, note)
+        return False
+    if index in PORT_INDICES and not typer.world.regular:
+        note = "only on a chain or grid does every incoming edge have an outgoing edge of the same port"
+        typer.error("STM2013", f"`{word}` cannot stand for `{index}` on this topology", span, note)
+        return False
+    return True
+
+
+def _distinct(typer: Typer, name: str, changes: dict[Index, Bind], expression: tree.Indexed) -> bool:
+    words = [change.index for change in changes.values() if change.index is not None]
+    if len(set(words)) == len(words):
+        return True
+    rule = "two indices of one gate stay two: there is no diagonal; `eye` times the gate, summed over one index, is one"
+    typer.error("STM2014", f"`{name}` is given one index twice", expression.span, rule)
+    return False
+
+
+def _restated(typer: Typer, value: Value, expression: tree.Indexed) -> Value | None:
+    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in expression.indices]
+    if None in words:
+        return None
+    pins = any(entry.port is not None for entry in expression.indices)
+    if pins or len(set(words)) != len(words) or frozenset(words) != value.free:
+        free = ordered(set(value.free))
+        has = f"brackets behind anything but a name restate its indices, which are {listed(free)}"
+        help = "give it a name in an equation of its own to rename or pin an index"
+        typer.error("STM2015", "these are not the indices of what stands before them", expression.span, has, help=help)
+        return None
+    return value
+
+
+def _eye(typer: Typer, expression: tree.Indexed) -> Value | None:
+    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in expression.indices]
+    sound: list[Index] = [word for word in words if word is not None]
+    if len(sound) != len(words):
+        return None
+    pair = len(sound) == 2 and sound[0] != sound[1] and KINDS[sound[0]] == KINDS[sound[1]]
+    if not pair or sound[0] in PORT_INDICES or any(entry.port for entry in expression.indices):
+        note = "`eye` is one where two state indices of a kind agree and zero elsewhere"
+        help = "write `eye[key, key']`, `eye[value, value']` or `eye[track, track']`"
+        typer.error("STM2018", "`eye` does not have these indices", expression.span, note, help=help)
+        return None
+    return Value(Eye(sound[0], sound[1], expression.span), frozenset(sound))
+
+
+# --- the words inside brackets, on either side of an equation
+
+
+def index_word(typer: Typer, world: World, name: tree.Name) -> Index | None:
+    """The index of a word; anything else is reported, with what was meant."""
+    word = INDEX_WORDS.get(name.text)
+    if word is not None:
+        return word
+    if name.text in world.dense_ports():
+        note = f"`{name.text}` is a port: an index is pinned to it"
+        help = f"write `out = {name.text}` or `in = {name.text}`"
+        typer.error("STM2001", f"`{name.text}` is not an index", name.span, note, help=help)
+    elif name.text == "head" or name.text == "heads":
+        typer.error(
+            "STM2001", f"`{name.text}` is not written", name.span, "everything has a head axis, which equations leave out"
+        )
+    else:
+        note = f"the indices are {listed(INDEX_WORDS)}"
+        help = typer.problems.near(name.text, INDEX_WORDS)
+        typer.error("STM2001", f"there is no index `{name.text}`", name.span, note, help=help)
+    return None
+
+
+def pinned_port(typer: Typer, world: World, entry: tree.IndexUse, *, reference: bool = True) -> str | None:
+    """The port that an entry pins its index to; in a reference it must lead to one edge of a node."""
+    assert entry.port is not None
+    if entry.index.text not in PORT_INDICES:
+        if index_word(typer, world, entry.index) is not None:
+            note = "only `out` and `in` range over ports"
+            typer.error("STM2007", f"`{entry.index.text}` cannot be pinned", entry.span, note)
+        return None
+    found = world.dense_ports()
+    name = entry.port.text
+    if world.topology is None:
+        return None
+    if name not in found:
+        note = f"the ports of this topology are {listed(found)}"
+        help = typer.problems.near(name, found)
+        typer.error("STM2006", f"there is no port `{name}`", entry.port.span, note, help=help)
+        return None
+    if reference and found[name]:
+        note = f"a node has any number of edges of the port `{name}`, so this names no single value"
+        typer.error("STM2007", f"a reference cannot be pinned to `{name}`", entry.span, note)
+        return None
+    return name
+
+
+def first_written(span: Span) -> Label:
+    return Label(span, "first written here")

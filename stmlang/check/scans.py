@@ -1,0 +1,245 @@
+"""One scan: from its head and body to the typed `Scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stmlang.check.clauses import Written, in_force
+from stmlang.check.finish import Found, finish
+from stmlang.check.headers import Declared, declared
+from stmlang.check.modes import modes
+from stmlang.check.modules import Module
+from stmlang.check.places import Place
+from stmlang.check.problems import Problems
+from stmlang.check.reading import implied
+from stmlang.check.scope import Budget, NoNumber, Numbers, Scope, Site, World
+from stmlang.check.sizes import Settings, Sizer
+from stmlang.check.topologies import Topologies
+from stmlang.check.typer import Typer
+from stmlang.check.words import CORE, INPUTS, RESERVED, SIZES
+from stmlang.scan.expression import Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
+from stmlang.scan.scan import Clause, Scan
+from stmlang.scan.topology import ports
+from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
+from stmlang.syntax import tree
+
+_DEFAULTS = {"heads": 1.0, "key": 64.0, "value": 64.0}
+
+
+class ScanChecker:
+    """Checks one scan item of a file."""
+
+    def __init__(
+        self,
+        problems: Problems,
+        budget: Budget,
+        settings: Settings,
+        item: tree.ScanItem,
+        module: Module,
+        places: Sequence[Place],
+        *,
+        chosen: bool,
+    ) -> None:
+        self._problems = problems
+        self._budget = budget
+        self._settings = settings
+        self._item = item
+        self._module = module
+        self._places = places
+        self._chosen = chosen
+        self._numbers: Numbers = {}
+        self._pending: dict[str, tree.SizeParameter] = {}
+        self._used: set[str] = set()
+        self._sizer = Sizer(problems, budget, settings, self._used)
+
+    def run(self) -> Scan | None:
+        """The scan, None after an error."""
+        equations = [part for part in self._item.body if isinstance(part, tree.Equation)]
+        settings = [part for part in self._item.body if isinstance(part, tree.Setting)]
+        tracks = next((entry.span for one in equations for entry in one.indices if entry.index.text == "track"), None)
+        defaults = self._parameters(tracks is not None)
+        topology = Topologies(self._sizer, self._numbers, defaults, self._places).build(self._item.topology, self._module)
+        sizes = self._sizes(tracks)
+        if topology is not None:
+            self._refuse_pending()
+        else:
+            # An axis of a broken topology may be named anywhere.
+            self._numbers.update(dict.fromkeys(self._pending, NoNumber.BROKEN))
+        found = Found(self._item, topology, sizes, modes(self._problems, settings, topology))
+        self._gates(found, equations)
+        scan = finish(self._problems, found)
+        if not self._problems.failed:
+            self._warn_unused()
+        return scan
+
+    # --- the head
+
+    def _parameters(self, tracks: bool) -> Numbers:
+        """The numbers of the scan's head, which also are what its axes have by default."""
+        written: dict[str, tree.SizeParameter] = {}
+        for parameter in self._item.parameters:
+            name = parameter.name.text
+            taken = RESERVED.get(name) if name not in SIZES else None
+            if taken is not None or name in (*INPUTS, *CORE):
+                what = taken or "a name with a meaning of its own"
+                self._problems.error("STM1005", f"`{name}` is {what} and cannot name a parameter", parameter.name.span)
+            elif name in written:
+                labels = [Label(written[name].span, "first declared here")]
+                self._problems.error("STM1004", f"the parameter `{name}` is declared twice", parameter.name.span, labels=labels)
+            else:
+                written[name] = parameter
+        for name in SIZES:
+            if name not in written and (name != "track" or tracks):
+                value = self._settings.take(name)
+                value = _DEFAULTS.get(name, NoNumber.BROKEN) if value is None else value
+                self._numbers[name] = value
+        for name, parameter in written.items():
+            value = self._settings.take(name)
+            if value is None and parameter.default is not None:
+                value = self._sizer.number(parameter.default, self._module, self._numbers, "a parameter")
+            if value is None and name in _DEFAULTS:
+                value = _DEFAULTS[name]
+            if value is None:
+                self._pending[name] = parameter
+            self._numbers[name] = NoNumber.BROKEN if value is None else value
+        return {name: value for name, value in self._numbers.items() if name not in self._pending}
+
+    def _refuse_pending(self) -> None:
+        """Parameters that have no value and name no axis, of the scan that is asked for."""
+        for name, parameter in self._pending.items():
+            if self._numbers[name] is NoNumber.BROKEN and self._chosen and name != "track":
+                help = f"give it one, `{name} = 1`, or set it from outside"
+                self._problems.error("STM1015", f"the parameter `{name}` has no value", parameter.span, help=help)
+
+    def _sizes(self, tracks: Span | None) -> dict[str, int] | None:
+        """`heads`, `key`, `value` and `track`, None after an error."""
+        places = {parameter.name.text: parameter.span for parameter in self._item.parameters}
+        found: dict[str, int] = {}
+        for name in ("heads", "key", "value"):
+            size = self._sizer.whole(name, self._numbers[name], places.get(name), least=1)
+            self._numbers[name] = NoNumber.BROKEN if size is None else float(size)
+            found |= {} if size is None else {name: size}
+        track = self._numbers.get("track")
+        if tracks is None:
+            if "track" in places:
+                note = "the tracks of a state are told apart by the index `track` of `source`, `transition` and `mark`"
+                self._problems.error("STM2039", "no gate has the index `track`", places["track"], note)
+            found["track"] = 1
+        elif self._settings.take("track") is None and ("track" in self._pending or "track" not in places):
+            help = f"write `scan {self._item.name.text}(track = 4)`"
+            self._problems.error("STM2039", "the index `track` has no size", tracks, help=help)
+        elif track is not None:
+            size = self._sizer.whole("track", track, places.get("track"), least=1)
+            found |= {} if size is None else {"track": size}
+        return found if len(found) == len(SIZES) else None
+
+    # --- the body
+
+    def _gates(self, found: Found, equations: Sequence[tree.Equation]) -> None:
+        world = World(self._numbers, topology=found.topology, used=self._used)
+        gates = declared(Typer(self._problems, self._budget, world), equations)
+        found.declared = gates
+        found.implied = implied(self._problems, found.modes, gates, found.topology, self._item.name.span)
+        self._refuse_missing(gates)
+        world.gates.update({name: gate.header for name, gate in gates.items()})
+        world.gates.update({name: gate and gate.header for name, gate in found.implied.items()})
+        for name, gate in gates.items():
+            self._gate(found, world, name, gate)
+
+    def _refuse_missing(self, gates: dict[str, Declared]) -> None:
+        for name in ("source", "transition"):
+            if name not in gates:
+                note = "every scan says what a node adds, `source`, and what becomes of what it is given, `transition`"
+                help = self._problems.near(name, gates) or f"write `{name} = 1` for the simplest one"
+                message = f"`{self._item.name.text}` has no `{name}`"
+                self._problems.error("STM1032", message, self._item.name.span, note, help=help)
+
+    def _gate(self, found: Found, world: World, name: str, gate: Declared) -> None:
+        """Type the equations of one gate."""
+        found.uses[name] = {}
+        if gate.header is None:
+            return
+        names = [] if found.topology is None else [port.name for port in ports(found.topology)]
+        clauses: list[Clause] = []
+        for written in in_force(self._problems, name, gate.header.indices, gate.written, names):
+            site = _site(name, gate.header.indices, written)
+            typer = Typer(self._problems, self._budget, world, site)
+            value = typer.type(written.equation.value, Scope(self._module))
+            for used, place in site.uses.items():
+                found.uses[name].setdefault(used, place)
+            if value is None:
+                continue
+            self._budget.weight -= value.weight
+            if self._budget.weight < 0:
+                typer.too_large(written.equation.value.span)
+            for index in sorted(value.free - set(site.indices)):
+                _refuse_free(typer, written, index, value.expr)
+            found.leaves[name] = (*found.leaves.get(name, ()), *site.leaves)
+            clauses.append(Clause(written.pins, value.expr))
+        found.clauses[name] = tuple(clauses)
+
+    def _warn_unused(self) -> None:
+        sizes = {axis for axis in self._numbers if axis not in self._used}
+        for parameter in self._item.parameters:
+            name = parameter.name.text
+            if name in sizes and name not in SIZES and name not in self._sizer.asked:
+                self._problems.warn("STM1035", f"nothing uses the parameter `{name}`", parameter.span)
+
+
+def _site(gate: str, indices: tuple[Index, ...], written: Written) -> Site:
+    """The equation as what stands in it needs to know it. The first leaf of an equation for some ports carries their names:
+    `transition[rows,in]`."""
+    pins = dict(written.pins)
+    ports_shown = [pins.get(index, index) for index in indices if index in ("out", "in")]
+    label = f"{gate}[{','.join(ports_shown)}]" if pins else gate
+    return Site(gate, label, tuple(index for index in indices if index not in pins), written.equation.span)
+
+
+# --- free indices
+
+
+def _refuse_free(typer: Typer, written: Written, index: Index, value: Expr) -> None:
+    """Report an index that the right side has and the left side lacks, at the first thing that has it."""
+    span = _origin(value, index, written.equation.value.span)
+    name = written.equation.target.text
+    pinned = dict(written.pins).get(index)
+    if pinned is not None:
+        note = f"this equation is for `{index} = {pinned}`, so that nothing on its right may range over `{index}`"
+        typer.error(
+            "STM2008", f"`{index}` is free here", span, note, help=f"pin it: `{span.text.split('[')[0]}[{index} = {pinned}]`"
+        )
+        return
+    entries = [entry.span.text for entry in written.equation.indices]
+    left = f"`{name}[{', '.join(entries)}]`" if entries else f"`{name}`"
+    note = f"the left side, {left}, does not have the index `{index}`"
+    help = f"write `{name}[{', '.join([*entries, index])}] = ...`, or sum over it: `sum(..., over = {index})`"
+    typer.error("STM2008", f"`{index}` is free here", span, note, help=help)
+
+
+def _origin(value: Expr, index: Index, within: Span) -> Span:
+    """The place, inside the equation, of the first part that brings an index into an expression."""
+    stack = [(value, within)]
+    while stack:
+        expr, span = stack.pop()
+        if expr.span.file is within.file and within.start <= expr.span.start and expr.span.end <= within.end:
+            span = expr.span
+        if _brings(expr, index):
+            return span
+        if not (isinstance(expr, Reduce) and expr.over == index):
+            stack += [(part, span) for part in reversed(children(expr))]
+    return within
+
+
+def _brings(expr: Expr, index: Index) -> bool:
+    match expr:
+        case LeafRef(indices=indices):
+            return index in indices
+        case InputRef(bind=bind) | GateRef(bind=bind):
+            return any(entry.index == index for entry in bind)
+        case Eye(first=first, second=second):
+            return index in (first, second)
+        case Split() | LineMask():
+            return index == "out"
+        case _:
+            return False

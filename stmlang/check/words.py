@@ -1,0 +1,33 @@
+"""The words the language has taken: indices, inputs, features, sizes and built-in functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stmlang.scan.expression import INDICES, Function, Index
+
+INPUTS = ("q", "k", "v")
+INPUT_INDEX: dict[str, Index] = {"q": "key", "k": "key", "v": "value"}
+FEATURES = ("x", "e")
+SIZES = ("heads", "key", "value", "track")
+CORE = ("source", "transition", "mark", "direct")
+INDEX_WORDS: dict[str, Index] = {index: index for index in INDICES}
+
+ELEMENTWISE: dict[str, Function] = {function.value: function for function in Function}
+REDUCTIONS = {"sum": "sum", "mean": "mean", "largest": "max"}
+NORMALIZATIONS = {"softmax": "softmax", "l1norm": "l1", "l2norm": "l2"}
+LEAVES = ("linear", "param", "given")
+BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread")
+
+RESERVED: Mapping[str, str] = {
+    **dict.fromkeys((*BUILT_IN, "eye"), "a built-in function"),
+    **dict.fromkeys(INDICES, "an index"),
+    "x": "the node features",
+    "e": "the edge features",
+    "heads": "the number of heads",
+    "pi": "the number pi",
+}
+"""Names that a gate, a definition or its parameters cannot have, and what they are."""
+
+KINDS = {"out": "port", "in": "port"} | {index: index.rstrip("'") for index in INDICES[2:]}
+"""An index may be renamed to another one of its kind."""
