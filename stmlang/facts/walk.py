@@ -1,0 +1,69 @@
+"""Facts about expressions, from the inside out and gate by gate, without recursion.
+
+An expression may be nested deeper than Python recurses and a scan may chain thousands of gates; so a fact about an expression
+is computed from the facts about its parts with a stack, and a reference to a gate looks up what is known of that gate, which
+came earlier in the scan.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from stmlang.facts.classes import PortClasses
+from stmlang.scan.expression import Expr, children
+from stmlang.scan.scan import Gate, Scan
+
+Fact = TypeVar("Fact")
+
+
+def fold(expr: Expr, rule: Callable[[Expr, tuple[Fact, ...]], Fact], known: dict[int, tuple[Expr, Fact]]) -> Fact:
+    """`rule(expr, facts about its parts)` for an expression and everything inside it.
+
+    `known` remembers by identity, and keeps the expressions alive so that an identity is never given twice.
+    """
+    stack = [expr]
+    while stack:
+        top = stack[-1]
+        if id(top) in known:
+            stack.pop()
+            continue
+        missing = [part for part in children(top) if id(part) not in known]
+        if missing:
+            stack.extend(missing)
+            continue
+        stack.pop()
+        known[id(top)] = (top, rule(top, tuple(known[id(part)][1] for part in children(top))))
+    return known[id(expr)][1]
+
+
+class Analysis(ABC, Generic[Fact]):
+    """One kind of fact about every expression (`of`) and every gate (`gates`) of a scan."""
+
+    def __init__(self, scan: Scan, classes: PortClasses) -> None:
+        self.scan = scan
+        self.classes = classes
+        self.gates: dict[str, Fact] = {}
+        self._known: dict[int, tuple[Expr, Fact]] = {}
+
+    def run(self) -> None:
+        """Fill `gates`. Called once, at the end of a subclass's constructor."""
+        with np.errstate(all="ignore"):
+            for gate in self.scan.gates:
+                self.gates[gate.name] = self.gate(gate, [self.of(clause.value) for clause in gate.clauses])
+
+    def of(self, expr: Expr) -> Fact:
+        """The fact about an expression over the scan's gates and leaves, whether or not the scan holds it."""
+        with np.errstate(all="ignore"):
+            return fold(expr, self.rule, self._known)
+
+    @abstractmethod
+    def rule(self, expr: Expr, parts: tuple[Fact, ...]) -> Fact:
+        """The fact about an expression, given those about `children(expr)`."""
+
+    @abstractmethod
+    def gate(self, gate: Gate, values: list[Fact]) -> Fact:
+        """The fact about a gate, given those about its clauses' values."""

@@ -1,0 +1,92 @@
+"""Checks that what facts say of gates is true of the gates' values."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from stmlang.facts.dependence import Dependence
+from stmlang.facts.intervals import Intervals
+from stmlang.facts.zeros import Zeros
+from stmlang.scan.expression import STATE_INDICES, Expr, Power, Product, children
+from stmlang.verify.gates import Evaluator, Value
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 0.7, 1e-30, -1e-300, 40.0, -40.0, 1e4, -1e30, 1e200, 2.0, 3.0])
+TAME = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 0.7, 1.3, -2.0, 4.0, -40.0, 1e-12])
+
+
+def by_class(evaluator: Evaluator, value: Value) -> dict[tuple[int, int], np.ndarray]:
+    """The numbers of a value at each pair of port classes, 0 standing for an index that it lacks."""
+    dag, sites = evaluator.dag, evaluator.sites
+    outs = sites.port(value.ports, "out") if "out" in value.ports else np.zeros(len(value.array), np.int64)
+    ins = sites.port(value.ports, "in") if "in" in value.ports else np.zeros(len(value.array), np.int64)
+    count = len(dag.ports)
+    return {(o, i): value.array[(outs == o) & (ins == i)] for o, i in itertools.product(range(count), range(count))}
+
+
+def at(array: np.ndarray, out: int, into: int) -> float:
+    """An entry of a fact's array."""
+    return array[out if array.shape[0] > 1 else 0, into if array.shape[1] > 1 else 0]
+
+
+def slack(bound: float) -> float:
+    """What rounding may add to a bound."""
+    return 1e-12 * max(1.0, abs(bound)) if abs(bound) < 1e300 else 0.0
+
+
+def check_intervals(intervals: Intervals, evaluator: Evaluator) -> None:
+    for name, value in evaluator.gates.items():
+        low, high, nan = intervals.gates[name]
+        for (out, into), numbers in by_class(evaluator, value).items():
+            bottom, top = at(low, out, into), at(high, out, into)
+            if not at(nan, out, into):
+                assert not np.isnan(numbers).any(), (name, out, into)
+            found = numbers[~np.isnan(numbers)]
+            assert (found >= bottom - slack(bottom)).all(), (name, out, into, bottom, found)
+            assert (found <= top + slack(top)).all(), (name, out, into, top, found)
+            assert bottom <= 0 or (found > 0).all()
+
+
+def check_zeros(zeros: Zeros, evaluator: Evaluator) -> None:
+    for name, value in evaluator.gates.items():
+        for (out, into), numbers in by_class(evaluator, value).items():
+            if at(zeros.gates[name], out, into):
+                assert ((numbers == 0) | np.isnan(numbers)).all(), (name, out, into, numbers)
+
+
+def same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Equal where both are finite: an overflow may make a NaN of what is the same, zero times infinity for one, and a division
+    by zero an infinity of either sign."""
+    close = np.isclose(first, second, rtol=1e-9, atol=1e-300)
+    return bool((close | np.isnan(first) | np.isnan(second) | (np.isinf(first) & np.isinf(second))).all())
+
+
+def divides_by_zero(zeros: Zeros, expr: Expr) -> bool:
+    """Whether a structural zero, whose sign depends on what it is the product of, is divided by."""
+    divisors = [factor for inverted, factor in expr.factors if inverted] if isinstance(expr, Product) else []
+    divisors += [expr.base] if isinstance(expr, Power) else []
+    return any(zeros.of(part).any() for part in divisors) or any(divides_by_zero(zeros, part) for part in children(expr))
+
+
+def check_dependence(dependence: Dependence, evaluator: Evaluator) -> None:
+    """A gate is the same along the indices, and at the nodes, that it is said not to depend on."""
+    sites = evaluator.sites
+    if any(divides_by_zero(dependence.zeros, clause.value) for gate in evaluator.scan.gates for clause in gate.clauses):
+        return
+    for name, value in evaluator.gates.items():
+        found = dependence.gates[name]
+        for axis, index in enumerate(value.states):
+            assert index in STATE_INDICES
+            if index not in found.varies:
+                assert same(value.array, np.take(value.array, [0], axis=2 + axis)), (name, index)
+        for index in value.ports:
+            if index in found.varies:
+                continue
+            rest = tuple(entry for entry in value.ports if entry != index)
+            group = sites.within(rest, value.ports)
+            first = {site: number for number, site in reversed(list(enumerate(group)))}
+            assert same(value.array, value.array[[first[site] for site in group]]), (name, index)
+        if not found.nodes:
+            for numbers in by_class(evaluator, value).values():
+                assert same(numbers, numbers[:1]) if len(numbers) else True, name
