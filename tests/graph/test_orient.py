@@ -1,0 +1,87 @@
+"""Orientations of undirected graphs, and the text that describes a graph."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stmlang.graph.build import complete_tree, ragged_dag, regular_dag
+from stmlang.graph.levels import find_cycle
+from stmlang.graph.orient import Order, node_rank, orient
+from stmlang.graph.show import describe, statistics
+from tests.graph.graphs import banded
+
+ORDERS: tuple[Order, ...] = ("index", "degree", "bfs", "random")
+SQUARE = np.asarray([[0, 3], [1, 0], [3, 2], [2, 1], [3, 1], [1, 0]])
+
+
+@given(
+    st.integers(2, 9).flatmap(
+        lambda count: st.tuples(
+            st.just(count),
+            st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda ends: ends[0] != ends[1])),
+        )
+    ),
+    st.sampled_from(ORDERS),
+    st.integers(0, 2**64 - 1),
+)
+def test_orientations_keep_the_edges_and_are_acyclic(graph: tuple[int, list[tuple[int, int]]], order: Order, seed: int) -> None:
+    count, edges = graph
+    dag = orient(np.asarray(edges, np.int64).reshape(-1, 2), count, order, seed)
+    assert dag.node_count == count
+    assert [{tail, head} for tail, head in zip(dag.tail.tolist(), dag.head.tolist(), strict=True)] == [
+        set(ends) for ends in edges
+    ]
+    assert find_cycle(dag.tail, dag.head, count) is None
+
+
+def test_orders_by_hand() -> None:
+    assert node_rank(SQUARE, 5, "index", 0).tolist() == [0, 1, 2, 3, 4]
+    assert node_rank(SQUARE, 5, "degree", 0).tolist() == [1, 0, 3, 2, 4]
+    far = np.asarray([[4, 2], [2, 0], [1, 3]])
+    assert node_rank(far, 5, "bfs", 0).tolist() == [0, 3, 1, 4, 2]
+    assert node_rank(SQUARE, 5, "random", 7).tolist() == node_rank(SQUARE, 5, "random", 7).tolist()
+    assert len({tuple(node_rank(SQUARE, 9, "random", seed).tolist()) for seed in range(20)}) > 10
+    assert orient(SQUARE, 5, "degree").tail.tolist() == [0, 1, 3, 1, 1, 1]
+
+
+def test_breadth_first_is_by_distance() -> None:
+    graph = nx.gnm_random_graph(60, 70, seed=3)
+    rank = node_rank(np.asarray(list(graph.edges())), 60, "bfs", 0)
+    keys = {}
+    for component in nx.connected_components(graph):
+        for node, distance in nx.single_source_shortest_path_length(graph, min(component)).items():
+            keys[node] = (min(component), distance, node)
+    assert np.argsort(rank).tolist() == sorted(range(60), key=keys.__getitem__)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="edge 1 joins node 2 to itself"):
+        orient(np.asarray([[0, 1], [2, 2]]), 3)
+    with pytest.raises(ValueError, match=r"nodes 0 \.\.\. 1"):
+        orient(np.asarray([[0, 2]]), 2)
+
+
+def test_describe() -> None:
+    assert describe(regular_dag([3, 4], ["rows", "cols"])).splitlines() == [
+        "nodes            12 (3 x 4)",
+        "edges            31 of ports rows, cols",
+        "open edges       7 enter, 7 leave",
+        "line edges       48",
+        "levels           6, 2.0 nodes wide on average, 3 at most",
+        "edges of a node  at most 2 in, 2 out",
+    ]
+    assert statistics(complete_tree(3, 2)).levels == 3
+    assert statistics(complete_tree(3, 2)).most_in == 3
+    empty = statistics(ragged_dag(0, np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    assert (empty.nodes, empty.levels, empty.widest, empty.most_in) == (0, 0, 0, 0)
+
+
+def test_a_million_edges() -> None:
+    dag = banded(400_000, 1_000_000, 50)
+    ends = np.stack([dag.head, dag.tail], axis=1)
+    for order in ORDERS:
+        assert statistics(orient(ends, 400_000, order)).edges == 1_000_000
