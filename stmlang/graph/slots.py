@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int32, Int64
 
 from stmlang.graph.dag import OPEN, Dag
 from stmlang.graph.incidence import within
-from stmlang.graph.levels import node_levels
+from stmlang.graph.levels import latest_levels, node_levels
 from stmlang.graph.limits import LARGEST
 from stmlang.source.diagnostic import Diagnostic, SpecError
 
@@ -83,12 +83,12 @@ def schedule(
     """The tables of a sweep over `dag`.
 
     `kept` masks `dag.line_edges`: the others are known to be zero and do not appear. `levels` may be any that increase along
-    every edge (default: longest path). A slot is written again at the earliest in the step after the one that read it; with
+    every edge (default: `thrifty_levels`). A slot is written again at the earliest in the step after the one that read it; with
     `eager` already in that same step, which halves the buffer of a wavefront and relies on the step gathering first.
 
     Raises SpecError: STM3303 for too many line edges, STM3304 for tables of more than 2^31 - 1 entries.
     """
-    level = node_levels(dag) if levels is None else levels
+    level = thrifty_levels(dag) if levels is None else levels
     line = dag.line_edges
     chosen = np.arange(len(line)) if kept is None else np.flatnonzero(kept)
     step, rank = _steps(dag, level, line[chosen])
@@ -134,6 +134,16 @@ def schedule(
         out_at=out.place.astype(np.int32),
         line_at=lines.place.astype(np.int32),
     )
+
+
+def thrifty_levels(dag: Dag) -> Int64[np.ndarray, " nodes"]:
+    """The earliest or the latest levels, whichever keep fewer edge states alive at a time; the earliest if they draw.
+
+    On trees the latest win by far: a leaf far from the end of the longest path waits until it is needed.
+    """
+    earliest, latest = node_levels(dag), latest_levels(dag)
+    peaks = [_alive(dag, level, int(level.max(initial=-1)) + 1, False)[2] for level in (earliest, latest)]
+    return latest if peaks[1] < peaks[0] else earliest
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,12 +224,7 @@ def _slots(dag: Dag, step: Int64[np.ndarray, " nodes"], steps: int, eager: bool)
     then. Following those references by doubling needs no loop over steps.
     """
     count = dag.edge_count
-    # Times count from 1: step t is time t + 1, entering edges are written at 0 and leaving ones freed at steps + 1.
-    at = np.append(step + 1, 0)
-    written = np.where(dag.tail == OPEN, 0, at[dag.tail])
-    freed = np.where(dag.head == OPEN, steps + 2, at[dag.head] + (0 if eager else 1))
-    change = np.bincount(written, minlength=steps + 3) - np.bincount(freed, minlength=steps + 3)
-    slots = int(np.cumsum(change).max(initial=0))
+    written, freed, slots = _alive(dag, step, steps, eager)
     by_write, by_free = np.argsort(written, kind="stable"), np.argsort(freed, kind="stable")
     turn = np.empty(count, np.int64)
     turn[by_write] = np.arange(count)
@@ -230,3 +235,17 @@ def _slots(dag: Dag, step: Int64[np.ndarray, " nodes"], steps: int, eager: bool)
     slot = np.empty(count, np.int64)
     slot[by_write] = source
     return slot, slots
+
+
+def _alive(
+    dag: Dag, step: Int64[np.ndarray, " nodes"], steps: int, eager: bool
+) -> tuple[Int64[np.ndarray, " edges"], Int64[np.ndarray, " edges"], int]:
+    """When each edge is written, when its slot is free again, and how many edges are alive at once at most.
+
+    Times count from 1: step t is time t + 1. Entering edges are written at time 0, leaving ones freed after all steps.
+    """
+    at = np.append(step + 1, 0)
+    written = np.where(dag.tail == OPEN, 0, at[dag.tail])
+    freed = np.where(dag.head == OPEN, steps + 2, at[dag.head] + (0 if eager else 1))
+    change = np.bincount(written, minlength=steps + 3) - np.bincount(freed, minlength=steps + 3)
+    return written, freed, int(np.cumsum(change).max(initial=0))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stmlang.graph.build import complete_tree, ragged_dag, regular_dag
 from stmlang.graph.dag import OPEN, Dag
 from stmlang.graph.levels import latest_levels, node_levels
-from stmlang.graph.slots import Schedule, schedule
+from stmlang.graph.slots import Schedule, schedule, thrifty_levels
 from stmlang.source.diagnostic import SpecError
 from tests.graph.graphs import banded, dags
 
@@ -145,8 +145,12 @@ def test_wide_levels_are_cut() -> None:
 
 def test_latest_levels_keep_the_buffer_of_a_tree_small() -> None:
     comb = ragged_dag(199, np.asarray([*range(99), *range(100, 199)]), np.asarray([*range(1, 100), *range(1, 100)]))
-    assert schedule(comb).slot_count >= 100
+    assert schedule(comb, levels=node_levels(comb)).slot_count >= 100
     assert schedule(comb, levels=latest_levels(comb)).slot_count <= 4
+    assert np.array_equal(thrifty_levels(comb), latest_levels(comb))
+    assert schedule(comb).slot_count <= 4
+    fan = comb.reversed()
+    assert np.array_equal(thrifty_levels(fan), node_levels(fan))
 
 
 def test_empty_graphs() -> None:
