@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stmlang.source.diagnostic import Diagnostic, Label
+from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS, Lexed, Token
 
@@ -119,7 +119,7 @@ class Layout:
         if fresh and self._stack and not self._in_list() and self._begins_item(at):
             self._unclosed_brace()
         if token.kind == "$END":
-            while self._stack:
+            if self._stack:
                 self._unclosed_brace()
             self._out.append(token)
             return
@@ -227,10 +227,12 @@ class Layout:
         self._out.append(Token("BROKEN", "", end, end))
 
     def _unclosed_brace(self) -> None:
-        """Report the innermost open brace and close it for the parser."""
-        self._report_unclosed(self._pop().token)
+        """Report the innermost open brace and close all of them for the parser."""
+        self._report_unclosed(self._stack[-1].token)
         end = self._out[-1].end
-        self._out.append(Token("RBRACE", "", end, end))
+        while self._stack:
+            self._pop()
+            self._out.append(Token("RBRACE", "", end, end))
         self._separator = Token("SEMICOLON", "", end, end)
 
     def _report_unclosed(self, opened: Token) -> None:
@@ -243,5 +245,4 @@ class Layout:
         return Label(Span(self._lexed.source, opened.start, opened.end), "opened here")
 
     def _report(self, code: str, message: str, token: Token, labels: tuple[Label, ...] = (), help: str | None = None) -> None:
-        span = Span(self._lexed.source, token.start, token.end)
-        self._lexed.diagnostics.append(Diagnostic(code, message, span, help=help, labels=labels))
+        self._lexed.report(code, message, token.start, token.end, help=help, labels=labels)

@@ -11,13 +11,15 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stmlang.source.diagnostic import Diagnostic
+from stmlang.source.diagnostic import Diagnostic, Label
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.wording import quoted
 from stmlang.syntax.tree import Comment
 
 MAX_TOKENS = 100_000
 """Words, signs and comments in a text; what passes this is refused (STM0004) so that every later stage stays fast."""
+MAX_ERRORS = 100
+"""How many syntax errors are reported; after that many, the rest of a text tells nothing new."""
 
 ITEM_WORDS = {"topology": "TOPOLOGY", "scan": "SCAN", "def": "DEF", "use": "USE"}
 SETTING_WORDS = ("directions", "stabilize", "normalize", "read")
@@ -99,10 +101,14 @@ class Lexed:
     tokens: list[Token] = field(default_factory=list[Token])
     comments: list[Comment] = field(default_factory=list[Comment])
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
-    cut_off: bool = False  # after MAX_TOKENS; the last diagnostic says so
+    cut_off: Diagnostic | None = None  # where MAX_TOKENS was reached
 
-    def report(self, code: str, message: str, start: int, end: int, *, help: str | None = None) -> None:
-        self.diagnostics.append(Diagnostic(code, message, Span(self.source, start, end), help=help))
+    def report(
+        self, code: str, message: str, start: int, end: int, *, help: str | None = None, labels: tuple[Label, ...] = ()
+    ) -> None:
+        """Note a fault. Faults come in the order of the text, so those past the limit are not wanted."""
+        if len(self.diagnostics) < MAX_ERRORS:
+            self.diagnostics.append(Diagnostic(code, message, Span(self.source, start, end), help=help, labels=labels))
 
 
 def lex(source: SourceFile) -> Lexed:
@@ -131,8 +137,8 @@ def lex(source: SourceFile) -> Lexed:
         line_is_empty, last_end = False, end
         count += 1
         if count > MAX_TOKENS:
-            result.report("STM0004", f"the text has more than {MAX_TOKENS:,} words, signs and comments", start, end)
-            result.cut_off = True
+            message = f"the text has more than {MAX_TOKENS:,} words, signs and comments"
+            result.cut_off = Diagnostic("STM0004", message, Span(source, start, end))
             break
     add(Token("$END", "", last_end, last_end))
     return result

@@ -14,10 +14,7 @@ from stmlang.syntax import table, tree
 from stmlang.syntax.blame import blame
 from stmlang.syntax.build import BUILDERS
 from stmlang.syntax.layout import Layout
-from stmlang.syntax.lexer import Token, lex
-
-MAX_ERRORS = 100
-"""How many syntax errors are reported; after that many, the rest of a text tells nothing new."""
+from stmlang.syntax.lexer import MAX_ERRORS, Token, lex
 
 
 def parse(source: SourceFile) -> tree.File:
@@ -28,8 +25,8 @@ def parse(source: SourceFile) -> tree.File:
 def parse_tokens(source: SourceFile) -> tuple[tree.File, list[Token]]:
     """The tree of a text, and the tokens that it was made from, `$END` last. Raises as `parse` does."""
     lexed = lex(source)
-    if lexed.cut_off:
-        raise SpecError(lexed.diagnostics[-1:])
+    if lexed.cut_off is not None:
+        raise SpecError([lexed.cut_off])
     tokens = Layout(lexed).run()
     automaton = _Automaton(source, tokens)
     items = automaton.run()
