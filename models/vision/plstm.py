@@ -1,0 +1,104 @@
+"""The pLSTM image classifier: layers in P-mode and in D-mode by turns."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from stmlang.models.vision.parts import Linear, Perceptron, Pooling, patches, pool
+from stmlang.nn import RMSNorm, ScanLayer
+from stmlang.runtime.compiled import CompiledScan
+
+
+class Block(eqx.Module):
+    """`x + scan(norm(x))`, then `x + perceptron(norm(x))`."""
+
+    before_scan: RMSNorm
+    scan: ScanLayer
+    before_perceptron: RMSNorm
+    perceptron: Perceptron
+
+    def __init__(self, op: CompiledScan, dim: int, *, expansion: int, key: PRNGKeyArray) -> None:
+        scan, perceptron = jax.random.split(key)
+        self.before_scan, self.before_perceptron = RMSNorm((dim,)), RMSNorm((dim,))
+        self.scan = ScanLayer(op, dim, key=scan)
+        self.perceptron = Perceptron(dim, expansion * dim, key=perceptron)
+
+    def __call__(self, x: Float[Array, "rows cols dim"]) -> Float[Array, "rows cols dim"]:
+        x = x + self.scan(self.before_scan(x))
+        return x + self.perceptron(self.before_perceptron(x))
+
+
+class PLSTM(eqx.Module):
+    """Patches, a learned position embedding, `pairs` of a P block and a D block, pooling, a linear head.
+
+    The parameters of all pairs are stacked and the pairs run in a `lax.scan`: each compiled scan is traced and compiled once,
+    however deep the model. One image a call, `(height, width, channels)`, in the dtype of the image; logits in float32.
+    """
+
+    embed: Linear
+    position: Float[Array, "rows cols dim"] | None
+    stacked: tuple[Block, Block]
+    shared: tuple[Block, Block]
+    norm: RMSNorm
+    head: Linear
+    patch: int = eqx.field(static=True)
+    pooling: Pooling = eqx.field(static=True)
+
+    def __init__(
+        self,
+        p: CompiledScan,
+        d: CompiledScan,
+        *,
+        classes: int,
+        channels: int = 3,
+        patch: int = 16,
+        dim: int = 192,
+        pairs: int = 6,
+        expansion: int = 4,
+        position: bool = True,
+        pooling: Pooling = "corners",
+        key: PRNGKeyArray,
+    ) -> None:
+        embed, place, head, *blocks = jax.random.split(key, 3 + pairs)
+        self.patch, self.pooling = patch, pooling
+        self.embed = Linear(patch * patch * channels, dim, gain=1.0, key=embed)
+        self.position = 0.02 * jax.random.normal(place, (*p.dag.node_shape, dim)) if position else None
+        made = [_pair(p, d, dim, expansion, block) for block in blocks]
+        learned: list[tuple[Block, Block]] = [eqx.filter(pair, eqx.is_inexact_array) for pair in made]
+        self.stacked = jax.tree.map(_stack, *learned)
+        self.shared = eqx.filter(made[0], eqx.is_inexact_array, inverse=True)
+        self.norm = RMSNorm((dim,))
+        self.head = Linear(4 * dim if pooling == "corners" else dim, classes, gain=1.0, key=head)
+
+    def pair(self, number: int) -> tuple[Block, Block]:
+        """The P block and the D block of one pair, as modules of their own."""
+
+        def take(array: Array) -> Array:
+            return array[number]
+
+        return eqx.combine(jax.tree.map(take, self.stacked), self.shared)
+
+    def tokens(self, image: Float[Array, "height width channels"]) -> Float[Array, "rows cols dim"]:
+        """What the first block sees."""
+        x = self.embed(patches(image, self.patch))
+        return x if self.position is None else x + self.position.astype(x.dtype)
+
+    def __call__(self, image: Float[Array, "height width channels"]) -> Float[Array, " classes"]:
+        def step(x: Array, learned: tuple[Block, Block]) -> tuple[Array, None]:
+            p, d = eqx.combine(learned, self.shared)
+            return d(p(x)), None
+
+        x, _ = jax.lax.scan(step, self.tokens(image), self.stacked)
+        return self.head(pool(self.norm(x), self.pooling).astype(jnp.float32))
+
+
+def _stack(*arrays: Array) -> Array:
+    return jnp.stack(arrays)
+
+
+def _pair(p: CompiledScan, d: CompiledScan, dim: int, expansion: int, key: PRNGKeyArray) -> tuple[Block, Block]:
+    first, second = jax.random.split(key)
+    return Block(p, dim, expansion=expansion, key=first), Block(d, dim, expansion=expansion, key=second)

@@ -1,0 +1,131 @@
+"""A compiled scan as a layer: from node features to node features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from stmlang.lower.program import State
+from stmlang.nn.errors import require_shape
+from stmlang.nn.leaves import Leaves
+from stmlang.nn.norm import RMSNorm
+from stmlang.nn.start import SMALL, normal
+from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.signature import call_error
+
+NONE_GIVEN: Mapping[str, Array] = {}
+
+
+class Projection(eqx.Module):
+    """`y = W x + b` onto `(head, width)`; `weight`: `(head, width, dim)`, `bias`: `(head, width)` or None."""
+
+    weight: Float[Array, "head width dim"]
+    bias: Float[Array, "head width"] | None
+
+    def __init__(self, heads: int, width: int, dim: int, *, use_bias: bool, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
+        self.weight = normal(key, (heads, width, dim), gain=SMALL, dtype=dtype)
+        self.bias = jnp.zeros((heads, width), dtype) if use_bias else None
+
+    def __call__(self, x: Float[Array, "*nodes dim"]) -> Float[Array, "*nodes head width"]:
+        y = jnp.tensordot(x, self.weight.astype(x.dtype), axes=((-1,), (-1,)))
+        return y if self.bias is None else y + self.bias.astype(x.dtype)
+
+
+class ScanLayer(eqx.Module):
+    """The layer of a scan: projections, the gates that its spec declares, the scan, a norm for each head, a projection back.
+
+        q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v
+        y       = W_out norm(scan(q / sqrt(key), k, v, gates(x, e)))
+
+    One example a call, `x: (*nodes, dim)`; batches by `jax.vmap`. On trees, DAGs and products a spec may read edge features
+    too: `layer(x, edge_features=e)`, `e: (edges, edge_dim)` in the order of `op.dag`. Leaves that the spec declares as `given`
+    come as `given={name: array}`. Parameters are in float32 (float64 for a float64 scan); projections are computed in the
+    scan's data type, and the result has that of `x`.
+
+    `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches.
+    """
+
+    op: CompiledScan
+    query: Projection
+    key: Projection
+    value: Projection
+    leaves: Leaves
+    norm: RMSNorm
+    out: Float[Array, "dim head value"]
+    dim: int = eqx.field(static=True)
+    edge_dim: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        op: CompiledScan,
+        dim: int,
+        *,
+        key: PRNGKeyArray,
+        edge_dim: int = 0,
+        use_bias: bool = True,
+        eps: float = 1e-5,
+    ) -> None:
+        """`use_bias` is about the projections to query, key and value; `eps` about the norm. Raises SpecError (STM5202) where
+        the spec reads edge features and `edge_dim` is not given."""
+        scan = op.scan
+        dtype = jnp.promote_types(op.signature.dtype, jnp.float32)
+        heads = op.signature.result[-2]
+        parts = jax.random.split(key, 5)
+        self.op, self.dim, self.edge_dim = op, dim, edge_dim
+        self.query = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[0])
+        self.key = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[1])
+        self.value = Projection(scan.heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=parts[2])
+        self.leaves = Leaves(scan, op.dag, dim, edge_dim, dtype=dtype, key=parts[3])
+        self.norm = RMSNorm((heads, scan.value), eps=eps, dtype=dtype)
+        self.out = normal(parts[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
+        if self.leaves.reads_edges and edge_dim == 0:
+            message = f"scan `{scan.name}` reads edge features, but the layer was not told how many"
+            raise call_error("STM5202", message, help="say so: `ScanLayer(op, dim, edge_dim=..., key=key)`")
+
+    def __call__(
+        self,
+        x: Float[Array, "*nodes dim"],
+        *,
+        edge_features: Float[Array, "edges edge_dim"] | None = None,
+        given: Mapping[str, Array] = NONE_GIVEN,
+        initial: State | None = None,
+        return_state: bool = False,
+    ) -> Any:
+        """`y: (*nodes, dim)`; with `return_state` the pair of it and the final state, which like `initial` is the scan's own.
+
+        Raises SpecError (STM52xx) where an array is missing or does not fit, naming both sides.
+        """
+        gates = self.gates(x, edge_features, given)
+        features = x.astype(self.op.signature.dtype)
+        query = self.query(features) * self.op.scan.key**-0.5
+        key, value = self.key(features), self.value(features)
+        if not return_state:
+            return self._project(self.op(query, key, value, gates, initial=initial), x)
+        mixed, state = self.op(query, key, value, gates, initial=initial, return_state=True)
+        return self._project(mixed, x), state
+
+    def gates(
+        self,
+        x: Float[Array, "*nodes dim"],
+        edge_features: Float[Array, "edges edge_dim"] | None = None,
+        given: Mapping[str, Array] = NONE_GIVEN,
+    ) -> dict[str, Array]:
+        """The values of the spec's leaves at these features, by name: the `gates` that `op` takes."""
+        dtype, edges = self.op.signature.dtype, None
+        require_shape("x", x, (*self.op.dag.node_shape, self.dim))
+        if self.leaves.reads_edges:
+            shape = (self.op.dag.edge_count, self.edge_dim)
+            if edge_features is None:
+                raise call_error("STM5202", f"`edge_features` is missing; its shape is {shape}")
+            edges = require_shape("edge_features", edge_features, shape).astype(dtype)
+        return self.leaves(x.astype(dtype), edges, given, self.op.signature.gates)
+
+    def _project(self, mixed: Float[Array, "*nodes head value"], like: Array) -> Float[Array, "*nodes dim"]:
+        """The scan's result, each head normalized, back to `dim` features of the data type of `like`."""
+        normal = self.norm(mixed)
+        return jnp.tensordot(normal, self.out.astype(normal.dtype), axes=((-2, -1), (-2, -1))).astype(like.dtype)

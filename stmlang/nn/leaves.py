@@ -1,0 +1,126 @@
+"""The parameters behind a scan's gates, and their values at given features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from stmlang.graph.dag import Dag
+from stmlang.graph.shapes import index_size
+from stmlang.nn.errors import require_names, require_shape
+from stmlang.nn.start import normal, spread
+from stmlang.nn.tables import EdgeTables, site_of
+from stmlang.scan.expression import PORT_INDICES
+from stmlang.scan.scan import Leaf, Scan
+from stmlang.scan.topology import is_regular
+
+
+class Leaves(eqx.Module):
+    """Everything a spec learns, by leaf name.
+
+    `weight[name]`: `(head, [direction], *indices, features)` and `bias[name]`: `(head, [direction], *indices)` for each
+    `linear`; `constant[name]`: `(head, [direction], *indices)` for each `param`. Port indices have an axis on regular
+    topologies only; elsewhere one set of parameters serves all edges. Features are those of the node, then of each edge named.
+    """
+
+    weight: dict[str, Float[Array, "head ... features"]]
+    bias: dict[str, Float[Array, "head ..."]]
+    constant: dict[str, Float[Array, "head ..."]]
+    tables: EdgeTables | None
+    leaves: tuple[Leaf, ...] = eqx.field(static=True)
+    forward: tuple[bool, ...] = eqx.field(static=True)
+
+    def __init__(self, scan: Scan, dag: Dag, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
+        """`dim` node features and `edge_dim` features of each edge; parameters of data type `dtype`."""
+        self.leaves = scan.leaves
+        self.forward = tuple(all(sense > 0 for sense in direction.senses) for direction in scan.directions)
+        on_edges = not is_regular(scan.topology) and any(site_of(leaf) != "node" for leaf in scan.leaves)
+        self.tables = EdgeTables.of(dag) if on_edges else None
+        self.weight, self.bias, self.constant = {}, {}, {}
+        for number, leaf in enumerate(scan.leaves):
+            shape = parameter_shape(scan, leaf)
+            start = spread(leaf.bias, shape, dtype=dtype)
+            match leaf.kind:
+                case "linear":
+                    features = sum(dim if feature.name == "x" else edge_dim for feature in leaf.features)
+                    own = jax.random.fold_in(key, number)
+                    self.weight[leaf.name] = normal(own, (*shape, features), gain=leaf.weight, dtype=dtype)
+                    self.bias[leaf.name] = start
+                case "param":
+                    self.constant[leaf.name] = start
+                case "given":
+                    pass
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether any leaf reads edge features."""
+        return any(feature.name == "e" for leaf in self.leaves for feature in leaf.features)
+
+    def __call__(
+        self,
+        x: Float[Array, "*nodes dim"],
+        edges: Float[Array, "edges edge_dim"] | None,
+        given: Mapping[str, Array],
+        shapes: Mapping[str, tuple[int, ...]],
+    ) -> dict[str, Array]:
+        """The leaves' values, by name and of the shapes that the compiled scan takes as its gates. Products are summed, and the
+        values kept, in float32 or better, whatever the features' data type."""
+        require_names("given", given, [leaf.name for leaf in self.leaves if leaf.kind == "given"])
+        values: dict[str, Array] = {}
+        for leaf in self.leaves:
+            match leaf.kind:
+                case "linear":
+                    value = self._linear(leaf, x, edges) + self.bias[leaf.name]
+                    values[leaf.name] = value.reshape(shapes[leaf.name])
+                case "param":
+                    values[leaf.name] = self.constant[leaf.name]
+                case "given":
+                    values[leaf.name] = require_shape(f'given["{leaf.name}"]', given[leaf.name], shapes[leaf.name])
+        return values
+
+    def _linear(self, leaf: Leaf, x: Array, edges: Array | None) -> Array:
+        """`W f` at every site of a leaf, `(*sites, head, [direction], *indices)`."""
+        weight = self.weight[leaf.name]
+        if self.tables is None or site_of(leaf) == "node":
+            return _product(x, weight)
+        nodes = x.reshape(-1, x.shape[-1])
+        if not leaf.directional:
+            return self._on_edges(leaf, nodes, edges, weight, forward=True)
+        if len(self.forward) == 1:
+            return self._on_edges(leaf, nodes, edges, weight, forward=self.forward[0])
+        each = [self._on_edges(leaf, nodes, edges, weight[:, k], forward=sense) for k, sense in enumerate(self.forward)]
+        return jnp.stack(each, axis=2)
+
+    def _on_edges(self, leaf: Leaf, nodes: Array, edges: Array | None, weight: Array, *, forward: bool) -> Array:
+        """`W f` for one direction of a ragged topology, `(sites, head, *indices)`: multiplied, then gathered to the sites."""
+        assert self.tables is not None
+        parts: list[Array] = []
+        start = 0
+        for feature in leaf.features:
+            if feature.index is None:
+                source, table = nodes, self.tables.node(site_of(leaf), forward=forward)
+            else:
+                assert edges is not None
+                source, table = edges, self.tables.edge(site_of(leaf), feature.index, forward=forward)
+            width = source.shape[-1]
+            part = _product(source, weight[..., start : start + width])
+            parts.append(part if table is None else jnp.take(part, table, axis=0, mode="fill", fill_value=0))
+            start += width
+        return sum(parts[1:], parts[0])
+
+
+def _product(features: Array, weight: Array) -> Array:
+    """`W f` over the last axes, multiplied in the features' data type, summed in that of the parameters."""
+    return jnp.tensordot(features, weight.astype(features.dtype), axes=((-1,), (-1,)), preferred_element_type=weight.dtype)
+
+
+def parameter_shape(scan: Scan, leaf: Leaf) -> tuple[int, ...]:
+    """`(head, [direction], *indices)` without the port indices of ragged topologies."""
+    direction = (len(scan.directions),) if leaf.directional and len(scan.directions) > 1 else ()
+    dense = is_regular(scan.topology)
+    sizes = tuple(index_size(scan, index) for index in leaf.indices if dense or index not in PORT_INDICES)
+    return (scan.heads, *direction, *sizes)
