@@ -14,7 +14,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 class SourceFile:
     """A named text. `name` is what a person reads in front of a line number: a path, `std:...` or `<text>`.
 
-    The text is kept as written except that a byte order mark is dropped (`stmlang.source.read` does that), so offsets are
+    The text is kept as written except that a byte order mark is dropped (`stmlang.source.reading` does that), so offsets are
     offsets into `text`. Lines end at `\\n`, `\\r\\n` or a lone `\\r`.
     """
 

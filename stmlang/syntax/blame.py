@@ -69,8 +69,15 @@ class _Blame:
             return "`;`" if self.token.text == ";" else "the end of the line"
         return quoted(self.token.text or "}")
 
+    def _last(self) -> str:
+        """The token before, as far as there is one to be seen."""
+        if self.previous is None or not self.previous.text.strip():
+            return "what stands before it"
+        return quoted(self.previous.text)
+
     def _after(self) -> str:
-        return f" after {quoted(self.previous.text)}" if self.previous is not None and self.previous.text.strip() else ""
+        visible = self.previous is not None and self.previous.text.strip()
+        return f" after {self._last()}" if visible else ""
 
     # --- cases, the most telling first
 
@@ -177,7 +184,7 @@ class _Blame:
         if "SEPARATOR" in self.expected and (kind in _STARTS_VALUE or kind in ITEM_KINDS or kind in ("SETTING", "GRAPH")):
             return Diagnostic(
                 "STM0209",
-                f"{self._found()} cannot follow{self._after().removeprefix(' after')} on this line",
+                f"{self._found()} cannot follow {self._last()} on this line",
                 here,
                 help="begin a new line, put a `;` between two statements, or write the operator that is missing",
             )
