@@ -1,0 +1,38 @@
+"""stmlang: linear recurrences over directed acyclic graphs, compiled to JAX.
+
+    op = stmlang.compile("std:plstm/image_p", rows=14, cols=14)
+    h = op(q, k, v, gates)
+
+The names below import JAX when they are first used; `import stmlang` does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stmlang import nn as nn
+    from stmlang.runtime import CompiledScan as CompiledScan
+    from stmlang.runtime import LoadedScan as LoadedScan
+    from stmlang.runtime import compile as compile
+    from stmlang.runtime import load as load
+    from stmlang.source.diagnostic import SpecError as SpecError
+
+__version__ = "0.1.0"
+__all__ = ["CompiledScan", "LoadedScan", "SpecError", "__version__", "compile", "load", "nn"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "nn":
+        from importlib import import_module
+
+        return import_module("stmlang.nn")
+    if name == "SpecError":
+        from stmlang.source.diagnostic import SpecError
+
+        return SpecError
+    if name in __all__:
+        from stmlang import runtime
+
+        return getattr(runtime, name)
+    raise AttributeError(f"module 'stmlang' has no attribute {name!r}")

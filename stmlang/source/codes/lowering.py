@@ -43,4 +43,49 @@ LOWERING: dict[str, tuple[str, str]] = {
         "`fmt` and `new` write whole files or nothing. The operating system's reason is given.",
     ),
     "STM5102": ("file exists", "`stmlang new` writes new files only and never over one that is there."),
+    "STM5201": (
+        "array of the wrong shape",
+        "A scan is unbatched: arrays have the shape `(*nodes, head, ...)` that its signature states. `jax.vmap` maps it over a "
+        "batch.",
+    ),
+    "STM5202": (
+        "argument missing or unknown",
+        "`gates` holds an array for each leaf of the spec, by the leaf's name, and nothing else. Where gates depend on the "
+        "query, key or value, so does the gating matrix.",
+    ),
+    "STM5203": ("not an array", "Inputs and gates are JAX or numpy arrays; `gates` is a dictionary of them."),
+    "STM5204": (
+        "initial state of the wrong structure",
+        "An initial state is a tuple with a dictionary for each direction, which holds an array for each port.",
+    ),
+    "STM5205": ("not floating point numbers", "Inputs, gates and states are of a floating point type."),
+    "STM5206": (
+        "no gating matrix",
+        "Where transitions act on state axes, or the result is normalized, no single number says what one node reads of another.",
+    ),
+    "STM5207": (
+        "float64 is switched off",
+        "JAX computes in 32 bits unless it is told otherwise before its first use.",
+    ),
+    "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
+    "STM5302": ("artifact cannot be written", "The file is written whole or not at all. The operating system's reason is given."),
+    "STM5303": ("not an artifact", "The file cannot be read, or is not what `stmlang compile` writes, or was cut short."),
+    "STM5304": (
+        "damaged artifact",
+        "A part of the artifact differs from what was written: its hash, or its structure, does not match.",
+    ),
+    "STM5305": (
+        "artifact of another version",
+        "The artifact was written in a format, or with a calling convention of JAX, that this installation cannot run.",
+    ),
+    "STM5310": ("artifact for another platform", "A compiled program runs only on the platforms it was compiled for."),
+    "STM5311": ("another data type than the artifact's", "A compiled program takes exactly the data type it was compiled for."),
+    "STM5312": (
+        "other arguments than the artifact's",
+        "A compiled program takes exactly the arguments and shapes it was compiled for; only a symbolic batch size is free.",
+    ),
+    "STM5313": (
+        "initial state that the artifact does not take, or lacks",
+        "A program is exported with or without states; one with them always takes an initial state and returns the final one.",
+    ),
 }

@@ -1,0 +1,48 @@
+"""Gates by edge and line edge, whatever the topology."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from stmlang.graph.dag import Dag
+from stmlang.lower.merge import ABSENT, Places
+from stmlang.lower.operands import Operands, Scalars, scalars
+
+
+class EdgeTables(NamedTuple):
+    """Line edges of a DAG, and on a regular topology where in the flattened gate arrays each edge and line edge stands."""
+
+    line_in: Int[Places, " line_edge"]
+    line_out: Int[Places, " line_edge"]
+    source: Int[Places, " edge"] | None
+    transition: Int[Places, " line_edge"] | None
+    mark: Int[Places, " edge"] | None
+
+
+def edge_tables(dag: Dag) -> EdgeTables:
+    """The tables of a DAG."""
+    line = dag.line_edges.astype(np.int32)
+    line_in, line_out = line[:, 0], line[:, 1]
+    if dag.regular is None:
+        return EdgeTables(line_in, line_out, None, None, None)
+    ports = len(dag.ports)
+    source = np.where(dag.tail < 0, ABSENT, dag.tail * ports + dag.port)
+    mark = np.where(dag.head < 0, ABSENT, dag.head * ports + dag.port)
+    transition = (dag.head[line_in] * ports + dag.port[line_out]) * ports + dag.port[line_in]
+    return EdgeTables(line_in, line_out, *(part.astype(np.int32) for part in (source, transition, mark)))
+
+
+def edge_gates(tables: EdgeTables, operands: Operands) -> Scalars:
+    """Scalar gates as `(direction, head, edges)`, `(direction, head, line_edges)` and `(direction, head, edges)`."""
+    gates = scalars(operands)
+    if tables.source is None or tables.transition is None or tables.mark is None:
+        return gates
+
+    def flat(array: Array, table: Places) -> Array:
+        return jnp.take(array.reshape(*array.shape[:2], -1), table, axis=-1, mode="fill", fill_value=0)
+
+    return Scalars(flat(gates.source, tables.source), flat(gates.transition, tables.transition), flat(gates.mark, tables.mark))

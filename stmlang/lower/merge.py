@@ -1,0 +1,247 @@
+"""The one merge rule: two blocks, one before the other, become one.
+
+With `ab` the edges from a to b, `ax` the others that leave a, `xb` the others that enter b (on a chain the paper's 1-D
+recursion, on a grid its 2-D one, on a DAG its hierarchical form):
+
+    S = [ S_a[:,ax]   S_a[:,ab] T_b[ab,:] ]      T = [ T_a[:,ax]   T_a[:,ab] T_b[ab,:] ]
+        [    0              S_b           ]          [    0            T_b[xb,:]       ]
+
+    M = [ M_a   T_a[:,ab] M_b[ab,:] ]            G = [ G_a   S_a[:,ab] M_b[ab,:] ]
+        [  0         M_b[xb,:]      ]                [  0          G_b           ]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from stmlang.lower.block import Block, matmul
+
+Places = np.ndarray | Array
+"""Positions in a list of edges; those past its end stand for an edge that is not there, and read zero."""
+
+
+class Wiring(NamedTuple):
+    """Which edges of two blocks meet: positions in a's leaving and b's entering edges."""
+
+    kept: Places
+    passed: Places
+    taken: Places
+    fresh: Places
+
+
+@dataclass(frozen=True)
+class Border:
+    """The names of a block's entering and leaving edges, in order."""
+
+    entering: tuple[Hashable, ...]
+    leaving: tuple[Hashable, ...]
+
+
+def wire(a: Border, b: Border) -> tuple[Wiring, Border]:
+    """How two blocks are joined, and the border of the result: a's entering and b's fresh ones; a's kept and b's leaving."""
+    position = {edge: k for k, edge in enumerate(b.entering)}
+    left = set(a.leaving)
+    kept = [k for k, edge in enumerate(a.leaving) if edge not in position]
+    passed = [k for k, edge in enumerate(a.leaving) if edge in position]
+    taken = [position[a.leaving[k]] for k in passed]
+    fresh = [k for k, edge in enumerate(b.entering) if edge not in left]
+    border = Border(
+        (*a.entering, *(b.entering[k] for k in fresh)),
+        (*(a.leaving[k] for k in kept), *b.leaving),
+    )
+    return Wiring(*(np.asarray(part, np.int32) for part in (kept, passed, taken, fresh))), border
+
+
+def select(array: Array, places: Places, axis: int) -> Array:
+    """Entries along an axis. Places known now that are contiguous become a slice."""
+    if isinstance(places, np.ndarray):
+        if len(places) == 0:
+            return jax.lax.slice_in_dim(array, 0, 0, axis=axis % array.ndim)
+        first, last = int(places[0]), int(places[-1])
+        if last - first + 1 == len(places) and bool((np.diff(places) == 1).all()):
+            return jax.lax.slice_in_dim(array, first, last + 1, axis=axis % array.ndim)
+    return jnp.take(array, places, axis=axis, mode="fill", fill_value=0)
+
+
+def merge(a: Block, b: Block, wiring: Wiring) -> Block:
+    """Block a before block b, as one block whose border is the one that `wire` gives."""
+    source_ab, transition_ab = select(a.source, wiring.passed, -1), select(a.transition, wiring.passed, -1)
+    transition_b, mark_b = select(b.transition, wiring.taken, -2), select(b.mark, wiring.taken, -2)
+    return Block(
+        _upper(select(a.source, wiring.kept, -1), matmul(source_ab, transition_b), b.source),
+        _upper(
+            select(a.transition, wiring.kept, -1),
+            matmul(transition_ab, transition_b),
+            select(b.transition, wiring.fresh, -2),
+        ),
+        _upper(a.mark, matmul(transition_ab, mark_b), select(b.mark, wiring.fresh, -2)),
+        _upper(a.gating, matmul(source_ab, mark_b), b.gating),
+    )
+
+
+def _upper(a: Array, across: Array, b: Array) -> Array:
+    """`[[a, across], [0, b]]`."""
+    top = jnp.concatenate([a, across], axis=-1)
+    padding = [(0, 0)] * (b.ndim - 1) + [(a.shape[-1], 0)]
+    return jnp.concatenate([top, jnp.pad(b, padding)], axis=-2)
+
+
+# --- grids: boxes of equal size --------------------------------------------------------------------------------------
+
+Edge = tuple[int, tuple[int, ...]]
+"""An edge of a grid: its port, and the node that it enters, which may lie one past the border."""
+
+
+def node_border(rank: int) -> Border:
+    """A single node at the origin: one edge in, one out for each port."""
+    origin = (0,) * rank
+    return Border(
+        tuple((port, origin) for port in range(rank)),
+        tuple((port, _moved(origin, port, 1)) for port in range(rank)),
+    )
+
+
+def _moved(place: tuple[int, ...], axis: int, by: int) -> tuple[int, ...]:
+    return (*place[:axis], place[axis] + by, *place[axis + 1 :])
+
+
+def _shifted(border: Border, axis: int, by: int) -> Border:
+    def shift(edges: Sequence[Hashable]) -> tuple[Hashable, ...]:
+        return tuple((port, _moved(place, axis, by)) for port, place in edges)  # pyright: ignore[reportGeneralTypeIssues]
+
+    return Border(shift(border.entering), shift(border.leaving))
+
+
+def merge_grid(nodes: Block, sizes: Sequence[int]) -> tuple[Block, Border]:
+    """A whole box, from its nodes as blocks of shape `(*batch, *sizes, ...)`; all sizes at least one.
+
+    Axes are merged from the last to the first, so that the nodes of the result stand in C order. Along an axis equal
+    blocks are merged in pairs, all at once, and what is left over at the end is merged onto the next one: the number of
+    operations grows with the logarithm of the size, and no size is padded.
+    """
+    block, border = nodes, node_border(len(sizes))
+    for axis in reversed(range(len(sizes))):
+        steps, border = _fold_steps(border, axis, sizes[axis])
+        block = _fold(block, steps)
+    return block, border
+
+
+def box_border(sizes: Sequence[int]) -> Border:
+    """The border that `merge_grid` gives a box, in its order."""
+    border = node_border(len(sizes))
+    for axis in reversed(range(len(sizes))):
+        border = _fold_steps(border, axis, sizes[axis])[1]
+    return border
+
+
+class _FoldStep(NamedTuple):
+    """One round of merging `count` equal blocks: the last one joins the rest where there is an odd one out (no wiring: it is
+    the rest), and the others are joined in pairs if there are any."""
+
+    count: int
+    rest: Wiring | None
+    pairs: Wiring | None
+
+
+def _fold_steps(border: Border, axis: int, count: int) -> tuple[list[_FoldStep], Border]:
+    """How `count` blocks, each one node long along an axis, are merged along it, and the border of the result."""
+    steps: list[_FoldStep] = []
+    extent, rest = 1, None
+    while True:
+        joined, pairs = None, None
+        if count % 2:
+            if rest is None:
+                rest = border
+            else:
+                joined, rest = wire(border, _shifted(rest, axis, extent))
+        if count > 1:
+            pairs, border = wire(border, _shifted(border, axis, extent))
+        steps.append(_FoldStep(count, joined, pairs))
+        if count <= 1:
+            assert rest is not None
+            return steps, rest
+        count, extent = count // 2, 2 * extent
+
+
+def _fold(blocks: Block, steps: Sequence[_FoldStep]) -> Block:
+    """Merge the blocks that stand along the last batch axis."""
+    rest: Block | None = None
+    for count, joined, pairs in steps:
+        if count % 2:
+            last = _along(blocks, slice(count - 1, count))
+            rest = last if joined is None or rest is None else merge(last, rest, joined)
+        if pairs is not None:
+            even = count // 2 * 2
+            blocks = merge(_along(blocks, slice(0, even, 2)), _along(blocks, slice(1, even, 2)), pairs)
+    assert rest is not None
+    return Block(*(jnp.squeeze(part, -3) for part in rest))
+
+
+def _along(blocks: Block, part: slice) -> Block:
+    return jax.tree.map(lambda array: array[..., part, :, :], blocks)
+
+
+# --- DAGs: intervals of a topological order --------------------------------------------------------------------------
+
+
+class Level(NamedTuple):
+    """How the blocks of one level are joined in pairs: index tables with a leading axis of pairs, padded past the end.
+
+    `leaving` and `entering` bring the result's edges into their own order, without the gaps that padding leaves.
+    """
+
+    kept: Int[Places, "pairs kept"]
+    passed: Int[Places, "pairs passed"]
+    taken: Int[Places, "pairs passed"]
+    fresh: Int[Places, "pairs fresh"]
+    entering: Int[Places, "pairs entering"]
+    leaving: Int[Places, "pairs leaving"]
+
+
+ABSENT = np.int32(2**31 - 1)
+
+
+def padded(rows: Sequence[Sequence[int]], width: int | None = None) -> Int[np.ndarray, "rows width"]:
+    """Rows of unequal length as one table, filled up with `ABSENT`."""
+    width = max((len(row) for row in rows), default=0) if width is None else width
+    table = np.full((len(rows), width), ABSENT, np.int32)
+    for k, row in enumerate(rows):
+        table[k, : len(row)] = row
+    return table
+
+
+def wire_level(borders: Sequence[Border]) -> tuple[Level, list[Border]]:
+    """Join an even number of blocks in neighbouring pairs."""
+    width_entering = max(len(border.entering) for border in borders)
+    joined = [wire(a, b) for a, b in zip(borders[::2], borders[1::2], strict=True)]
+    parts = [padded([list(wiring[k]) for wiring, _ in joined]) for k in range(4)]
+    width_kept = parts[0].shape[1]
+    entering: list[list[int]] = []
+    leaving: list[list[int]] = []
+    for (wiring, _), a, b in zip(joined, borders[::2], borders[1::2], strict=True):
+        entering.append([*range(len(a.entering)), *(width_entering + k for k in range(len(wiring.fresh)))])
+        leaving.append([*range(len(wiring.kept)), *(width_kept + k for k in range(len(b.leaving)))])
+    return Level(*parts, padded(entering), padded(leaving)), [border for _, border in joined]
+
+
+def merge_level(blocks: Block, level: Level) -> Block:
+    """All pairs of one level at once: blocks `(*batch, blocks, ...)` to `(*batch, blocks / 2, ...)`."""
+
+    def join(a: Block, b: Block, tables: Level) -> Block:
+        merged = merge(a, b, Wiring(tables.kept, tables.passed, tables.taken, tables.fresh))
+        return Block(
+            select(merged.source, tables.leaving, -1),
+            select(select(merged.transition, tables.leaving, -1), tables.entering, -2),
+            select(merged.mark, tables.entering, -2),
+            merged.gating,
+        )
+
+    pairs = jax.vmap(join, in_axes=(-3, -3, 0), out_axes=-3)
+    return pairs(_along(blocks, slice(0, None, 2)), _along(blocks, slice(1, None, 2)), level)

@@ -1,0 +1,137 @@
+"""Evaluated gates and inputs, laid out for the strategies, one direction like any other.
+
+A strategy sees a DAG whose edges all point forward. On a regular topology the directions are flips of the same grid and are
+stacked in a leading axis; on a ragged one each direction is a graph with tables of its own and is run by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from stmlang.lower.evaluate import Environment, Frame, Site, Value, at_site
+from stmlang.scan.expression import INDICES, Index
+from stmlang.scan.scan import Direction
+
+STATE_AXES = len(INDICES) - 2
+
+
+class Operands(NamedTuple):
+    """The recurrence of one bundle of directions.
+
+    The gates end in six state axes `key, key', value, value', track, track'`, of size one where a gate is the same along them.
+    Sites are nodes (`*n`) on regular topologies; there source, mark and transition have axes for their ports. On ragged ones
+    the sites of source and mark are edges, those of transition line edges.
+    """
+
+    source: Float[Array, "direction head *sites out *state"]
+    transition: Float[Array, "direction head *sites out in *state"]
+    mark: Float[Array, "direction head *sites in *state"]
+    query: Float[Array, "direction head *nodes key"]
+    key: Float[Array, "direction head *nodes key"]
+    value: Float[Array, "direction head *nodes value"]
+
+
+def lanes_of(array: Array) -> Array:
+    """The axes of direction and head as one: strategies that loop map over lanes once."""
+    return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
+
+
+class Scalars(NamedTuple):
+    """The same where no gate has a state axis."""
+
+    source: Float[Array, "direction head *sites out"]
+    transition: Float[Array, "direction head *sites out in"]
+    mark: Float[Array, "direction head *sites in"]
+
+
+def scalars(operands: Operands) -> Scalars:
+    """The gates without their state axes, which must all be of size one."""
+    gates = (operands.source, operands.transition, operands.mark)
+    return Scalars(*(gate.reshape(gate.shape[:-STATE_AXES]) for gate in gates))
+
+
+def carries(gate: Array, index: Index) -> bool:
+    """Whether a gate in this layout varies along a state index, judged by its shape."""
+    return gate.shape[gate.ndim - STATE_AXES + INDICES.index(index) - 2] > 1
+
+
+def flip(array: Array, senses: Sequence[int], first: int) -> Array:
+    """The axes `first, first + 1, ...` turned around wherever the sense is negative."""
+    axes = [first + k for k, sense in enumerate(senses) if sense < 0]
+    return jnp.flip(array, axes) if axes else array
+
+
+def input_nodes(frame: Frame, environment: Environment, name: str, nodes: Sequence[int]) -> Array:
+    """Query, key or value as the gates see it: `(*nodes, head, index)`."""
+    index: Index = "value" if name == "v" else "key"
+    array = environment[name].array
+    array = jnp.moveaxis(array, frame.axis(index), frame.site_axes + 1)
+    array = array.reshape(array.shape[: frame.site_axes + 2])
+    return jnp.broadcast_to(array, (*nodes, frame.scan.heads, frame.size(index)))
+
+
+def _laid_out(frame: Frame, name: str, value: Value, sites: Sequence[int], ports: Sequence[Index]) -> Array:
+    """A gate as `(direction or 1, head, *sites, *ports, *state)`, everything but directions and state broadcast. An axis that
+    it acts on as a matrix is broadcast too: the same number everywhere is not the same as a multiple of the identity."""
+    array, lead = value.array, frame.site_axes
+    for index in frame.scan.gate(name).indices:
+        if index.endswith("'"):
+            wanted = (frame.axis(index), frame.axis(index) - 1)
+            array = jnp.broadcast_to(array, [frame.size(index) if k in wanted else n for k, n in enumerate(array.shape)])
+    array = jnp.moveaxis(array, [lead + 1, lead], [0, 1])
+    for axis, index in ((lead + 3, "in"), (lead + 2, "out")):
+        if index not in ports:
+            array = jnp.squeeze(array, axis)
+    extents = [len(frame.ports)] * len(ports)
+    shape = (array.shape[0], frame.scan.heads, *sites, *extents, *array.shape[array.ndim - STATE_AXES :])
+    return jnp.broadcast_to(array, shape)
+
+
+def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int]) -> Operands:
+    """All directions of a regular topology, each flipped so that its edges point forward."""
+    directions = frame.scan.directions
+
+    def gate(name: str, ports: Sequence[Index]) -> Array:
+        array = _laid_out(frame, name, environment[name], sizes, ports)
+        return _oriented(directions, lambda k: array[min(k, array.shape[0] - 1)], 1)
+
+    def nodes(name: str) -> Array:
+        array = jnp.moveaxis(input_nodes(frame, environment, name, sizes), len(sizes), 0)
+        return _oriented(directions, lambda _: array, 1)
+
+    return Operands(
+        gate("source", ("out",)),
+        gate("transition", ("out", "in")),
+        gate("mark", ("in",)),
+        nodes("q"),
+        nodes("k"),
+        nodes("v"),
+    )
+
+
+def _oriented(directions: Sequence[Direction], part: Callable[[int], Array], first: int) -> Array:
+    return jnp.stack([flip(part(k), direction.senses, first) for k, direction in enumerate(directions)])
+
+
+def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edges: int) -> Operands:
+    """The one direction that a ragged topology was evaluated for."""
+
+    def gate(name: str, site: Site, count: int) -> Array:
+        value = at_site(frame, environment[name], site)
+        return _laid_out(frame, name, value, (count,), ())
+
+    def nodes(name: str) -> Array:
+        return jnp.moveaxis(input_nodes(frame, environment, name, (frame.nodes,)), 1, 0)[None]
+
+    return Operands(
+        gate("source", "out", edges),
+        gate("transition", "line", line_edges),
+        gate("mark", "in", edges),
+        nodes("q"),
+        nodes("k"),
+        nodes("v"),
+    )

@@ -1,0 +1,56 @@
+"""What a strategy is to the program that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Array
+
+from stmlang.graph.dag import Dag
+from stmlang.lower.block import Block
+from stmlang.lower.operands import Operands
+from stmlang.plan.candidate import ConfigValue
+from stmlang.plan.problem import Problem
+
+Tables = Any
+"""A strategy's index tables: a pytree of integer arrays, computed on the host, given to the program as an argument."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What is fixed when a strategy is lowered. `dag` points the way that the operands do; on a regular topology it stands for
+    all directions, which are flips of it. `axes` are the sizes of a regular topology, else None."""
+
+    problem: Problem
+    dag: Dag
+    config: Mapping[str, ConfigValue]
+
+    @property
+    def axes(self) -> tuple[int, ...] | None:
+        return self.dag.regular
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A strategy that makes the whole DAG one block, so that directions can share one attention pass.
+
+    `block(setup, tables, operands)` has batch axes (direction, head), nodes in order of their number (regular: C order of the
+    flipped grid), and borders in the order of `Dag.entering` and `Dag.leaving` (regular: see `stmlang.lower.sweep`).
+    """
+
+    tables: Callable[[Setup], Tables]
+    block: Callable[[Setup, Tables, Operands], Block]
+
+
+@dataclass(frozen=True)
+class Stepwise:
+    """A strategy that carries states. `run(setup, tables, operands, initial)` returns the outputs without the direct term,
+    `(direction, head, *nodes, value)`, and the final state; states are `(direction, head, open edges, track, key, value)`."""
+
+    tables: Callable[[Setup], Tables]
+    run: Callable[[Setup, Tables, Operands, Array], tuple[Array, Array]]
+
+
+Lowering = Whole | Stepwise

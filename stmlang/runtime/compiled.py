@@ -1,0 +1,242 @@
+"""A compiled scan: a function of arrays, and everything that is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from stmlang.facts import Facts
+from stmlang.facts.show import show_facts
+from stmlang.graph.dag import Dag
+from stmlang.lower.program import Bundle, Program, State, gating, run
+from stmlang.lower.strategy import Whole
+from stmlang.plan.candidate import Candidate
+from stmlang.plan.plan import Plan
+from stmlang.plan.show import explain_text
+from stmlang.runtime.signature import Signature, call_error, check_arguments
+from stmlang.scan.expression import InputRef, children
+from stmlang.scan.scan import Scan
+
+if TYPE_CHECKING:
+    from stmlang.verify.reference import ReferenceResult
+
+
+@dataclass(frozen=True, eq=False)
+class Compilation:
+    """What the compiler knows about a scan. `declared` is the scan as written, `facts.scan` the stabilized one that runs."""
+
+    declared: Scan
+    facts: Facts
+    plan: Plan
+    program: Program
+    signature: Signature
+
+    @cached_property
+    def whole(self) -> Program:
+        """The same scan by a strategy that forms its gating matrix."""
+        if isinstance(self.program.lowering, Whole):
+            return self.program
+        empty = Candidate("parallel", (), (), (), 0, 0, 0, 0)
+        return Program(self.program.problem, self.program.dag, empty)
+
+
+class CompiledScan(eqx.Module):
+    """`H = scan(q, k, v, gates)`, unbatched; map it over a batch with `jax.vmap`.
+
+    A pytree whose leaves are index tables (integers, never trained), so that they are arguments of whatever is compiled
+    around it, not constants. Shapes: SPEC.md, and `signature`.
+    """
+
+    tables: tuple[Bundle, ...]
+    compilation: Compilation = eqx.field(static=True)
+
+    def __call__(
+        self,
+        q: Float[Array, "*nodes head key"],
+        k: Float[Array, "*nodes head key"],
+        v: Float[Array, "*nodes head value"],
+        gates: Mapping[str, Array],
+        initial: State | None = None,
+        return_state: bool = False,
+    ) -> Any:
+        """The result, `(*nodes, head, value)`; with `return_state` the pair of it and the final state.
+
+        `gates` holds the value of each leaf of the spec, by name. `initial` is the state on the edges that enter from outside
+        (zero if None), in the layout of `signature.initial`. Inputs may be of any floating type; the result has the scan's.
+        Raises SpecError (STM52xx) for missing, unknown or misshapen arguments.
+        """
+        inputs = {"q": q, "k": k, "v": v}
+        check_arguments(self.signature, inputs, gates, initial)
+        start = None if initial is None else tuple(dict(state) for state in initial)
+        h, state = _call(self.compilation.program, self.tables, inputs, dict(gates), start, return_state)
+        return (h, state) if return_state else h
+
+    def gating_matrix(
+        self, gates: Mapping[str, Array], q: Array | None = None, k: Array | None = None, v: Array | None = None
+    ) -> Float[Array, "*nodes *nodes head"]:
+        """`G` of shape `(*source nodes, *target nodes, head)`: `H = ((Q K^T) o G^T) V`, all directions summed.
+
+        q, k, v are needed only where gates depend on them. Raises SpecError (STM5206) where transitions act on state axes:
+        such a scan has no gating matrix of scalars.
+        """
+        program, given = self.compilation.whole, {"q": q, "k": k, "v": v}
+        if program.problem.state_indices or self.scan.track > 1 or self.scan.normalize != "none":
+            found = ", ".join(sorted(program.problem.state_indices)) or "normalization"
+            raise call_error("STM5206", f"scan `{self.scan.name}` has no gating matrix of scalars ({found})")
+        needed = _inputs_used(self.scan)
+        for name in sorted(needed):
+            if given[name] is None:
+                raise call_error("STM5202", f"the gates of scan `{self.scan.name}` depend on `{name}`: give it too")
+        inputs = {
+            name: jnp.zeros(shape, jnp.float32) if given[name] is None else given[name]
+            for name, shape in self.signature.inputs.items()
+        }
+        check_arguments(self.signature, inputs, gates, None)
+        tables = self.tables if program is self.compilation.program else _device(program.tables)
+        return _gating(program, tables, inputs, dict(gates))
+
+    def reference(
+        self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None
+    ) -> Float[np.ndarray, "*nodes head value"]:
+        """The same, node by node in numpy float64: slow, and as close to the paper's equation as code can be."""
+        return self.reference_result(q, k, v, gates, initial).h
+
+    def reference_result(
+        self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None
+    ) -> ReferenceResult:
+        """`reference` with the final state."""
+        from stmlang.verify.reference import reference
+
+        check_arguments(self.signature, {"q": q, "k": k, "v": v}, gates, initial)
+        arrays = [np.asarray(array, np.float64) for array in (q, k, v)]
+        leaves = {name: np.asarray(array, np.float64) for name, array in gates.items()}
+        state = None if initial is None else jax.tree.map(lambda array: np.asarray(array, np.float64), initial)
+        return reference(self.scan, self.dag, *arrays, leaves, state)
+
+    def zero_state(self) -> State:
+        """An initial state of zeros."""
+        accumulator = self.compilation.program.accumulator
+        return tuple(
+            {port: jnp.zeros(shape, accumulator) for port, shape in shapes.items()} for shapes in self.signature.initial
+        )
+
+    def example(self, seed: int = 0) -> tuple[Array, Array, Array, dict[str, Array]]:
+        """Random `q, k, v, gates` that fit, standard normal (given leaves uniform within their bounds)."""
+        generator, dtype = np.random.default_rng(seed), self.compilation.program.dtype
+
+        def normal(shape: Sequence[int]) -> Array:
+            return jnp.asarray(generator.standard_normal(shape), dtype)
+
+        q, k, v = (normal(shape) for shape in self.signature.inputs.values())
+        gates: dict[str, Array] = {}
+        for name, shape in self.signature.gates.items():
+            leaf = self.scan.leaf(name)
+            low, high = max(leaf.low, -1.0), min(leaf.high, 1.0)
+            given = leaf.kind == "given" and low <= high
+            gates[name] = jnp.asarray(generator.uniform(low, high, shape), dtype) if given else normal(shape)
+        return q, k, v, gates
+
+    @property
+    def scan(self) -> Scan:
+        """The typed scan that runs: stabilized."""
+        return self.compilation.facts.scan
+
+    @property
+    def dag(self) -> Dag:
+        return self.compilation.program.dag
+
+    @property
+    def facts(self) -> Facts:
+        return self.compilation.facts
+
+    @property
+    def plan(self) -> Plan:
+        return self.compilation.plan
+
+    @property
+    def signature(self) -> Signature:
+        return self.compilation.signature
+
+    def explain(self) -> str:
+        """Facts, the stability verdict with its reason, and every candidate with its costs and why it lost."""
+        return explain_text(self.plan, show_facts(self.facts))
+
+    def lower_text(self, kind: Literal["jaxpr", "stablehlo"]) -> str:
+        """The program of one unbatched call."""
+        return lower_text(self, kind)
+
+    def export(
+        self,
+        path: str | PathLike[str],
+        platforms: Sequence[str] | None = None,
+        batch: int | Literal["symbolic"] | None = "symbolic",
+        with_state: bool = False,
+    ) -> None:
+        """Write an artifact: see `stmlang.runtime.artifact.export`."""
+        from stmlang.runtime.artifact import export
+
+        export(self, path, platforms, batch, with_state)
+
+
+def build(compilation: Compilation) -> CompiledScan:
+    """The callable of a compilation."""
+    return CompiledScan(_device(compilation.program.tables), compilation)
+
+
+def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
+    return jax.tree.map(jnp.asarray, tables)
+
+
+@partial(jax.jit, static_argnums=(0, 5))
+def _call(
+    program: Program,
+    tables: tuple[Bundle, ...],
+    inputs: dict[str, Array],
+    gates: dict[str, Array],
+    initial: State | None,
+    return_state: bool,
+) -> tuple[Array, State | None]:
+    return run(program, tables, inputs, gates, initial, return_state)
+
+
+@partial(jax.jit, static_argnums=0)
+def _gating(program: Program, tables: tuple[Bundle, ...], inputs: dict[str, Array], gates: dict[str, Array]) -> Array:
+    inputs = {name: jnp.asarray(array, program.accumulator) for name, array in inputs.items()}
+    return gating(program, tables, inputs, gates).astype(program.dtype)
+
+
+def _inputs_used(scan: Scan) -> set[str]:
+    """Which of q, k, v the gates other than their own redefinitions depend on."""
+    used: set[str] = set()
+    stack = [clause.value for gate in scan.gates if gate.name not in ("q", "k", "v") for clause in gate.clauses]
+    redefined = {gate.name for gate in scan.gates} & {"q", "k", "v"}
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, InputRef):
+            used.add(expr.name)
+        used |= {getattr(expr, "gate", "")} & redefined
+        stack.extend(children(expr))
+    return used
+
+
+def lower_text(scan: CompiledScan, kind: Literal["jaxpr", "stablehlo"]) -> str:
+    """The jaxpr or the StableHLO text of one unbatched call, tables included as arguments."""
+    dtype, signature = scan.compilation.program.dtype, scan.signature
+    inputs = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape in signature.inputs.items()}
+    gates = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape in signature.gates.items()}
+
+    def call(tables: tuple[Bundle, ...], inputs: dict[str, Array], gates: dict[str, Array]) -> Array:
+        return run(scan.compilation.program, tables, inputs, gates, None, False)[0]
+
+    if kind == "jaxpr":
+        return str(jax.make_jaxpr(call)(scan.tables, inputs, gates))
+    return jax.jit(call).lower(scan.tables, inputs, gates).as_text()

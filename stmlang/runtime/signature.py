@@ -1,0 +1,109 @@
+"""What a compiled scan takes and gives, and whether what it was given fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import jax.numpy as jnp
+
+from stmlang.graph.dag import Dag
+from stmlang.graph.shapes import Shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
+from stmlang.scan.scan import Scan
+from stmlang.source.diagnostic import Diagnostic, SpecError
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Shapes of the arguments of one call, unbatched, and the data type of the result.
+
+    `inputs` has q, k and v; `gates` each leaf by name; `initial` and `final` for each direction and port.
+    """
+
+    inputs: dict[str, Shape]
+    gates: dict[str, Shape]
+    result: Shape
+    initial: tuple[dict[str, Shape], ...]
+    final: tuple[dict[str, Shape], ...]
+    dtype: str
+
+    @classmethod
+    def of(cls, scan: Scan, dag: Dag, dtype: str) -> Signature:
+        query, value = query_shape(scan, dag), value_shape(scan, dag)
+        return cls(
+            inputs={"q": query, "k": query, "v": value},
+            gates={leaf.name: leaf_shape(scan, dag, leaf) for leaf in scan.leaves},
+            result=output_shape(scan, dag),
+            initial=state_shapes(scan, dag),
+            final=state_shapes(scan, dag, final=True),
+            dtype=dtype,
+        )
+
+
+def call_error(code: str, message: str, notes: tuple[str, ...] = (), help: str | None = None) -> SpecError:
+    """A SpecError about the data of a call."""
+    return SpecError([Diagnostic(code, message, None, notes, help)])
+
+
+def check_arguments(signature: Signature, inputs: Mapping[str, Any], gates: Any, initial: Any) -> None:
+    """Raises SpecError (STM52xx) that names every argument that does not fit, what is expected, and what was given."""
+    found: list[Diagnostic] = []
+    for name, shape in signature.inputs.items():
+        _check_array(found, f"`{name}`", shape, inputs[name])
+    if not isinstance(gates, Mapping):
+        raise call_error("STM5203", f"`gates` must be a dictionary of arrays by leaf name, not {type(gates).__name__}")
+    _check_names(found, "gate leaf", signature.gates, gates)
+    for name, shape in signature.gates.items():
+        if name in gates:
+            _check_array(found, f'`gates["{name}"]`', shape, gates[name])
+    if initial is not None:
+        _check_state(found, signature.initial, initial)
+    if found:
+        raise SpecError(found)
+
+
+def _check_state(found: list[Diagnostic], expected: tuple[dict[str, Shape], ...], initial: Any) -> None:
+    if not isinstance(initial, (tuple, list)) or len(initial) != len(expected):
+        given = f"{len(initial)} of them" if isinstance(initial, (tuple, list)) else type(initial).__name__
+        message = f"`initial` must be a tuple with a dictionary for each of the {len(expected)} directions, not {given}"
+        found.append(Diagnostic("STM5204", message, None))
+        return
+    for number, (shapes, state) in enumerate(zip(expected, initial, strict=True)):
+        if not isinstance(state, Mapping):
+            found.append(Diagnostic("STM5204", f"`initial[{number}]` must be a dictionary of arrays by port name", None))
+            continue
+        _check_names(found, "port", shapes, state)
+        for port, shape in shapes.items():
+            if port in state:
+                _check_array(found, f'`initial[{number}]["{port}"]`', shape, state[port])
+
+
+def _check_names(found: list[Diagnostic], what: str, expected: Mapping[str, Shape], given: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in expected:
+            near = get_close_matches(str(name), expected, 1)
+            help = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(expected) or 'none'}"
+            found.append(Diagnostic("STM5202", f"there is no {what} `{name}`", None, help=help))
+    for name in expected:
+        if name not in given:
+            message = f"the {what} `{name}` is missing; its shape is {expected[name]}"
+            found.append(Diagnostic("STM5202", message, None))
+
+
+def _check_array(found: list[Diagnostic], name: str, shape: Shape, array: Any) -> None:
+    given = getattr(array, "shape", None)
+    dtype = getattr(array, "dtype", None)
+    if given is None or dtype is None:
+        found.append(Diagnostic("STM5203", f"{name} must be an array, not {type(array).__name__}", None))
+        return
+    if not jnp.issubdtype(dtype, jnp.floating):
+        help = "convert it: `jnp.asarray(x, jnp.float32)`"
+        found.append(Diagnostic("STM5205", f"{name} must hold floating point numbers, not {dtype}", None, help=help))
+    if tuple(given) != tuple(shape):
+        notes, help = (), None
+        if len(given) == len(shape) + 1 and tuple(given[1:]) == tuple(shape):
+            help = "the scan is unbatched: map it over the batch with `jax.vmap(op)`"
+        message = f"{name} must have the shape {tuple(shape)}, not {tuple(given)}"
+        found.append(Diagnostic("STM5201", message, None, notes, help))
