@@ -38,7 +38,7 @@ bench: setup
 # The editable install maps models/ to stmlang.models while Python runs, which a type checker cannot follow; it follows the links.
 lint: setup
 	@mkdir -p build/inside/stmlang
-	@for folder in stdlib models experiments; do ln -sfn ../../../$$folder build/inside/stmlang/$$folder; done
+	@for name in stdlib models experiments stmlang/__init__.py; do ln -sfn ../../../$$name build/inside/stmlang/; done
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright

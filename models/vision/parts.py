@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.nn.start import SMALL, normal
@@ -44,13 +45,23 @@ class Perceptron(eqx.Module):
         return self.down(jax.nn.gelu(self.up(x)))
 
 
-def patches(image: Float[Array, "height width channels"], size: int) -> Float[Array, "rows cols features"]:
-    """An image cut into squares, each flattened: `features = size * size * channels`. ValueError if a side is no multiple."""
+def patches(image: Float[Array, "height width channels"], size: int, stride: int) -> Float[Array, "rows cols features"]:
+    """The square patches of an image, each flattened: `features = size * size * channels`, `rows = height / stride`.
+
+    Patches are centred on squares of side `stride` that tile the image; where `size` is larger they overlap, and reach over the
+    border, where the image counts as zero. ValueError if a side is no multiple of the stride, or the margin is uneven.
+    """
     height, width, channels = image.shape
-    if height % size or width % size:
-        raise ValueError(f"an image of {height}x{width} does not divide into patches of {size}x{size}")
-    cut = image.reshape(height // size, size, width // size, size, channels)
-    return cut.transpose(0, 2, 1, 3, 4).reshape(height // size, width // size, size * size * channels)
+    if height % stride or width % stride:
+        raise ValueError(f"an image of {height}x{width} does not divide into squares of {stride}x{stride}")
+    if size < stride or (size - stride) % 2:
+        raise ValueError(f"patches of {size}x{size} cannot be centred on squares of {stride}x{stride}")
+    rows, cols, margin = height // stride, width // stride, (size - stride) // 2
+    padded = jnp.pad(image, ((margin, margin), (margin, margin), (0, 0)))
+    down = stride * np.arange(rows)[:, None] + np.arange(size)
+    across = stride * np.arange(cols)[:, None] + np.arange(size)
+    found = padded[down[:, None, :, None], across[None, :, None, :]]
+    return found.reshape(rows, cols, size * size * channels)
 
 
 def pool(x: Float[Array, "rows cols dim"], how: Pooling) -> Float[Array, " features"]:

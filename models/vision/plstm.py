@@ -45,6 +45,7 @@ class PLSTM(eqx.Module):
     norm: RMSNorm
     head: Linear
     patch: int = eqx.field(static=True)
+    stride: int = eqx.field(static=True)
     pooling: Pooling = eqx.field(static=True)
 
     def __init__(
@@ -55,6 +56,7 @@ class PLSTM(eqx.Module):
         classes: int,
         channels: int = 3,
         patch: int = 16,
+        stride: int | None = None,
         dim: int = 192,
         pairs: int = 6,
         expansion: int = 4,
@@ -63,7 +65,7 @@ class PLSTM(eqx.Module):
         key: PRNGKeyArray,
     ) -> None:
         embed, place, head, *blocks = jax.random.split(key, 3 + pairs)
-        self.patch, self.pooling = patch, pooling
+        self.patch, self.stride, self.pooling = patch, stride or patch, pooling
         self.embed = Linear(patch * patch * channels, dim, gain=1.0, key=embed)
         self.position = 0.02 * jax.random.normal(place, (*p.dag.node_shape, dim)) if position else None
         made = [_pair(p, d, dim, expansion, block) for block in blocks]
@@ -83,7 +85,7 @@ class PLSTM(eqx.Module):
 
     def tokens(self, image: Float[Array, "height width channels"]) -> Float[Array, "rows cols dim"]:
         """What the first block sees."""
-        x = self.embed(patches(image, self.patch))
+        x = self.embed(patches(image, self.patch, self.stride))
         return x if self.position is None else x + self.position.astype(x.dtype)
 
     def __call__(self, image: Float[Array, "height width channels"]) -> Float[Array, " classes"]:

@@ -1,0 +1,50 @@
+"""The study's command line."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from stmlang.experiments.digits.settings import Settings
+
+
+def parse(arguments: list[str] | None = None) -> Settings:
+    """Settings from the command line."""
+    default = Settings()
+    parser = argparse.ArgumentParser(
+        prog="python -m stmlang.experiments.digits",
+        description="Compile two specs, train a small classifier on handwritten digits, write a report.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--epochs", type=int, default=default.epochs, help="passes over the training images")
+    parser.add_argument("--seed", type=int, default=default.seed, help="of the initial parameters and the order of images")
+    parser.add_argument("--out", type=Path, default=default.out, help="folder for the report and the artifacts")
+    parser.add_argument("--target", type=float, default=default.target, help="test accuracy to be reached, else exit status 1")
+    given = parser.parse_args(arguments)
+    if given.epochs < 1:
+        parser.error("--epochs must be at least 1")
+    return Settings(epochs=given.epochs, seed=given.seed, out=given.out, target=given.target)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the study; 0 if the accuracy was reached, else 1."""
+    settings, start, console = parse(arguments), time.perf_counter(), Console()
+    from stmlang.experiments.digits.study import run
+
+    outcome = run(settings, console)
+    seconds = time.perf_counter() - start
+    console.print(
+        f"test accuracy {outcome.accuracy:.2%} ({outcome.right} of {outcome.images}) after {seconds:.0f} s; "
+        f"report: {settings.out / 'report.html'}"
+    )
+    if outcome.accuracy >= settings.target:
+        return 0
+    console.print(f"below the target of {settings.target:.0%}")
+    return 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
