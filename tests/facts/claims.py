@@ -8,6 +8,7 @@ import numpy as np
 
 from stmlang.facts.dependence import Dependence
 from stmlang.facts.intervals import Intervals
+from stmlang.facts.simplex import Simplex
 from stmlang.facts.zeros import Zeros
 from stmlang.scan.expression import STATE_INDICES, Expr, Power, Product, children
 from stmlang.verify.gates import Evaluator, Value
@@ -90,3 +91,65 @@ def check_dependence(dependence: Dependence, evaluator: Evaluator) -> None:
         if not found.nodes:
             for numbers in by_class(evaluator, value).values():
                 assert same(numbers, numbers[:1]) if len(numbers) else True, name
+
+
+def matrices(value: Value) -> np.ndarray:
+    """A value with its matrix axes last: `(sites, ..., rows, columns)`; without any it is a matrix of one number each."""
+    pair = [2 + value.states.index(index) for index in ("key", "key'") if index in value.states]
+    if len(pair) < 2:
+        return value.array[..., None, None]
+    return np.moveaxis(value.array, pair, (-2, -1))
+
+
+def norms(value: Value) -> np.ndarray:
+    """Spectral norms, `(sites, ...)`; infinite where an entry is, NaN where one is no number."""
+    found = matrices(value)
+    bad = np.isnan(found).any((-1, -2)), np.isinf(found).any((-1, -2))
+    safe = np.where(np.isfinite(found), found, 0.0)
+    size = np.maximum(np.abs(safe).max((-1, -2)), 1e-300)
+    whole = np.linalg.norm(safe / size[..., None, None], 2, axis=(-2, -1)) * size
+    return np.where(bad[0], np.nan, np.where(bad[1], np.inf, whole))
+
+
+def column_sums(evaluator: Evaluator, value: Value) -> tuple[np.ndarray, np.ndarray]:
+    """The sum over `out` of norms at each in-site, `(in-sites, ...)`, and the port class of each."""
+    sites = evaluator.sites
+    whole = evaluator.spread(value, ("out", "in"), value.states)
+    found = norms(whole)
+    total = np.zeros((sites.count(("in",)), *found.shape[1:]))
+    np.add.at(total, sites.line[:, 1], found)
+    return total, sites.port(("in",), "in")
+
+
+def check_bounds(facts: Simplex, evaluator: Evaluator) -> None:
+    """Norms, column sums and lengths are within their bounds, and points of the simplex sum to one."""
+    operators = facts.operators
+    for name, value in evaluator.gates.items():
+        with np.errstate(all="ignore"):
+            for (out, into), numbers in by_class(evaluator, Value(value.ports, value.states, norms(value))).items():
+                bound = at(operators.gates[name].norm, out, into)
+                assert not (numbers > bound + slack(bound)).any(), (name, out, into, bound, numbers)
+            total, ports = column_sums(evaluator, value)
+            for port in range(len(evaluator.dag.ports)):
+                column, bound = total[ports == port], at(facts.gates[name].total, 0, port)
+                assert not (column > bound + slack(bound)).any(), (name, port, bound, column)
+                if at(facts.gates[name].simplex, 0, port):
+                    check_simplex(evaluator, value, port)
+            for index, bounds in operators.lengths.gates[name].lengths.items():
+                axis = 2 + value.states.index(index)
+                largest = np.maximum(np.abs(value.array).max(axis, keepdims=True), 1e-300)
+                size = largest * np.linalg.norm(value.array / largest, axis=axis, keepdims=True)
+                for (out, into), numbers in by_class(evaluator, Value(value.ports, value.states, size)).items():
+                    bound = at(bounds, out, into)
+                    assert not (numbers > bound + slack(bound)).any(), (name, index, bound, numbers)
+
+
+def check_simplex(evaluator: Evaluator, value: Value, port: int) -> None:
+    sites = evaluator.sites
+    whole = evaluator.spread(value, ("out", "in"), value.states).array
+    total = np.zeros((sites.count(("in",)), *whole.shape[1:]))
+    np.add.at(total, sites.line[:, 1], whole)
+    here = sites.port(("in",), "in") == port
+    continued = np.isin(np.arange(len(here)), sites.line[:, 1])
+    assert not (whole[here[sites.line[:, 1]]] < 0).any()
+    assert not (np.abs(total[here & continued] - 1) > 1e-12).any(), total[here & continued]

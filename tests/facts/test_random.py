@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from stmlang.facts.classes import port_classes
 from stmlang.facts.dependence import Dependence
 from stmlang.facts.intervals import Intervals
+from stmlang.facts.lengths import Lengths
+from stmlang.facts.operators import Operators
+from stmlang.facts.simplex import Simplex
 from stmlang.facts.zeros import Zeros
 from stmlang.graph.build import dag_of
 from tests.facts.build import sample
-from tests.facts.claims import SPECIAL, TAME, check_dependence, check_intervals, check_zeros
+from tests.facts.claims import SPECIAL, TAME, check_bounds, check_dependence, check_intervals, check_zeros
 from tests.facts.random_scans import TOPOLOGIES, random_scan
 
 ORDINARY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -32,9 +35,12 @@ def test_facts_hold(name: str, seed: int, with_dag: bool) -> None:
     intervals = Intervals(scan, classes)
     zeros = Zeros(scan, classes, intervals)
     dependence = Dependence(scan, classes, zeros)
+    lengths = Lengths(scan, classes, intervals)
+    simplex = Simplex(scan, classes, intervals, Operators(scan, classes, intervals, lengths))
     rng = np.random.default_rng(seed)
     for values in (SPECIAL, TAME, None):
         for evaluator in sample(scan, dag, rng, values):
             check_intervals(intervals, evaluator)
             check_zeros(zeros, evaluator)
             check_dependence(dependence, evaluator)
+            check_bounds(simplex, evaluator)

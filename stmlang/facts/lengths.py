@@ -1,0 +1,139 @@
+"""Upper bounds on Euclidean lengths along state indices: `sqrt(sum over key of u[key]^2)`, whatever the other indices are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from math import sqrt
+from typing import NamedTuple, assert_never
+
+import numpy as np
+
+from stmlang.facts.classes import Floats, PortClasses
+from stmlang.facts.contract import never_enlarges
+from stmlang.facts.interval import divide, number, times
+from stmlang.facts.intervals import Intervals, state_size
+from stmlang.facts.walk import Analysis
+from stmlang.scan.expression import (
+    STATE_INDICES,
+    Apply,
+    Expr,
+    Eye,
+    GateRef,
+    Index,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Normalize,
+    Number,
+    Power,
+    Product,
+    Reduce,
+    Split,
+    Sum,
+    free_indices,
+)
+from stmlang.scan.scan import Gate, Scan
+
+
+class Measured(NamedTuple):
+    """The state indices that an expression has, a bound on its magnitude and, for each of those indices, on its length."""
+
+    magnitude: Floats
+    lengths: dict[Index, Floats]
+
+
+class Lengths(Analysis[Measured]):
+    """`length(expr, index)`, an array over port classes."""
+
+    def __init__(self, scan: Scan, classes: PortClasses, intervals: Intervals) -> None:
+        super().__init__(scan, classes)
+        self.intervals = intervals
+        self.run()
+
+    def length(self, expr: Expr, index: Index) -> Floats:
+        """A bound on the length of an expression along a state index; one that it lacks repeats its value."""
+        return self._along(self.of(expr), index)
+
+    def _along(self, found: Measured, index: Index) -> Floats:
+        return found.lengths.get(index, sqrt(state_size(self.scan, index)) * found.magnitude)
+
+    def gate(self, gate: Gate, values: list[Measured]) -> Measured:
+        lengths: dict[Index, Floats] = {}
+        for index in state_part(gate.indices):
+            lengths[index] = self.classes.assemble(gate, [self._along(value, index) for value in values])
+        return Measured(self.intervals.gates[gate.name].magnitude, lengths)
+
+    def rule(self, expr: Expr, parts: tuple[Measured, ...]) -> Measured:
+        magnitude = self.intervals.of(expr).magnitude
+        lengths: dict[Index, Floats] = {}
+        for index in _states(expr, parts):
+            bound = sqrt(state_size(self.scan, index)) * magnitude
+            lengths[index] = np.minimum(bound, self.structural(expr, parts, index))
+        return Measured(magnitude, lengths)
+
+    def structural(self, expr: Expr, parts: tuple[Measured, ...], index: Index) -> Floats:
+        """A bound along a state index that an expression has, infinite where its form tells nothing."""
+        nothing = np.full((1, 1), np.inf)
+        match expr:
+            case Number() | LeafRef() | InputRef() | LineMask() | Split() | Power():
+                return nothing
+            case GateRef():
+                return self.renamed(expr, index)
+            case Apply():
+                return np.where(never_enlarges(expr, self.intervals), self._along(parts[0], index), np.inf)
+            case Sum():
+                return reduce(np.add, (self._along(part, index) for part in parts))
+            case Product(factors=factors):
+                return self.product(factors, index)
+            case Reduce(kind=kind, over=over):
+                return self._along(parts[0], index) if kind == "mean" and over in STATE_INDICES else nothing
+            case Normalize(over=over):
+                return np.ones((1, 1)) if index == over else nothing
+            case Eye():
+                return np.ones((1, 1))
+            case _:
+                assert_never(expr)
+
+    def renamed(self, expr: GateRef, index: Index) -> Floats:
+        """A gate's length along the index that is `index` here; two of the gate's that became one tell nothing."""
+        known = self.gates[expr.gate].lengths
+        declared: list[Index] = [entry.declared for entry in expr.bind if entry.index == index and entry.declared in known]
+        return self.classes.rebind(known[declared[0]], expr.bind) if len(declared) == 1 else np.full((1, 1), np.inf)
+
+    def product(self, factors: Iterable[tuple[bool, Expr]], index: Index) -> Floats:
+        """One factor by its length, the others by their magnitudes, whichever choice is best."""
+        listed = list(factors)
+        magnitudes = [magnitude(self.intervals, inverted, factor) for inverted, factor in listed]
+        best = np.full((1, 1), np.inf)
+        for chosen, (inverted, factor) in enumerate(listed):
+            if not inverted:
+                rest = [bound for number, bound in enumerate(magnitudes) if number != chosen]
+                best = np.minimum(best, reduce(times, rest, self.length(factor, index)))
+        return best
+
+
+def magnitude(intervals: Intervals, inverted: bool, factor: Expr) -> Floats:
+    """The largest absolute value of a factor, or of one over it."""
+    found = intervals.of(factor)
+    return divide(number(1.0), found).magnitude if inverted else found.magnitude
+
+
+def state_part(indices: Iterable[Index]) -> tuple[Index, ...]:
+    """The state indices among some, in order."""
+    found = set(indices)
+    return tuple(index for index in STATE_INDICES if index in found)
+
+
+def _states(expr: Expr, parts: tuple[Measured, ...]) -> tuple[Index, ...]:
+    """The state indices of an expression."""
+    inside: list[Index] = [index for part in parts for index in part.lengths]
+    match expr:
+        case LeafRef() | InputRef() | GateRef() | Eye():
+            return state_part(free_indices(expr))
+        case Reduce(over=over):
+            return tuple(index for index in state_part(inside) if index != over)
+        case Normalize(over=over):
+            return state_part([*inside, over])
+        case _:
+            return state_part(inside)

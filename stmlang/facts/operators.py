@@ -1,0 +1,175 @@
+"""Upper bounds on what transitions do to states: magnitudes of numbers, spectral norms of matrices on state axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import sqrt
+from typing import NamedTuple, assert_never
+
+import numpy as np
+
+from stmlang.facts.bounding import has_small_entries
+from stmlang.facts.classes import Floats, PortClasses
+from stmlang.facts.factored import PAIRS, one_minus_outer
+from stmlang.facts.interval import times
+from stmlang.facts.intervals import Intervals, state_size
+from stmlang.facts.lengths import Lengths, magnitude
+from stmlang.facts.walk import Analysis
+from stmlang.scan.expression import (
+    PORT_INDICES,
+    Apply,
+    Expr,
+    Eye,
+    GateRef,
+    Index,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Normalize,
+    Number,
+    Power,
+    Product,
+    Reduce,
+    Split,
+    Sum,
+    free_indices,
+)
+from stmlang.scan.scan import Gate, Scan
+
+Pair = tuple[Index, Index]
+
+
+class Operator(NamedTuple):
+    """An expression as an operator: it is a matrix on the state axes of which it has both indices, a number (for all values of
+    its other indices) on others. `norm` bounds its spectral norm, by port class; `free` are its indices."""
+
+    free: frozenset[Index]
+    norm: Floats
+
+    @property
+    def pairs(self) -> frozenset[Pair]:
+        return frozenset(pair for pair in PAIRS if self.free.issuperset(pair))
+
+
+class Operators(Analysis[Operator]):
+    """`gates[name].norm`: a bound on the norm of a gate as a matrix on all axes of which it declares both indices."""
+
+    def __init__(self, scan: Scan, classes: PortClasses, intervals: Intervals, lengths: Lengths) -> None:
+        super().__init__(scan, classes)
+        self.intervals = intervals
+        self.lengths = lengths
+        self.run()
+
+    def gate(self, gate: Gate, values: list[Operator]) -> Operator:
+        free = frozenset(gate.indices)
+        pairs = Operator(free, np.zeros((1, 1))).pairs
+        return Operator(free, self.classes.assemble(gate, [self.lifted(value, pairs) for value in values]))
+
+    def size(self, pair: Pair) -> int:
+        """The rows of a matrix on an axis."""
+        return state_size(self.scan, pair[0])
+
+    def lifted(self, found: Operator, pairs: frozenset[Pair]) -> Floats:
+        """The norm on more axes: a number stands for the matrix all of whose entries it is, a vector for the matrix all of
+        whose columns it is."""
+        return reduce(np.multiply, (self.size(pair) for pair in pairs - found.pairs), found.norm)
+
+    def rule(self, expr: Expr, parts: tuple[Operator, ...]) -> Operator:
+        free = frozenset(free_indices(expr)) if not parts else _free(expr, parts)
+        found = Operator(free, np.full((1, 1), np.inf))
+        if not found.pairs:
+            return Operator(free, self.intervals.of(expr).magnitude)
+        return Operator(free, np.minimum(self.structural(expr, parts, found.pairs), self.entries(expr, found.pairs)))
+
+    def entries(self, expr: Expr, pairs: frozenset[Pair]) -> Floats:
+        """The Frobenius norm, from the magnitude of the entries or the lengths of rows and columns."""
+        sizes = [self.size(pair) for pair in pairs]
+        bound = reduce(np.multiply, sizes, self.intervals.of(expr).magnitude)
+        if len(pairs) == 1:
+            (pair,) = pairs
+            bound = reduce(np.minimum, (sqrt(self.size(pair)) * self.lengths.length(expr, index) for index in pair), bound)
+        return bound
+
+    def structural(self, expr: Expr, parts: tuple[Operator, ...], pairs: frozenset[Pair]) -> Floats:
+        """A bound from the form of a matrix, infinite where it tells nothing."""
+        nothing = np.full((1, 1), np.inf)
+        match expr:
+            case Eye():
+                return np.ones((1, 1))
+            case GateRef():
+                return self.classes.rebind(self.gates[expr.gate].norm, expr.bind) if self.same_matrix(expr, pairs) else nothing
+            case Sum():
+                whole = reduce(np.add, (self.lifted(part, pairs) for part in parts))
+                return np.minimum(whole, self.reflection(expr))
+            case Product(factors=factors):
+                return np.ones((1, 1)) if has_small_entries(expr, pairs) else self.product(factors, pairs)
+            case Number() | LeafRef() | InputRef() | Apply() | Power() | Reduce() | Normalize() | Split() | LineMask():
+                return nothing
+            case _:
+                assert_never(expr)
+
+    def same_matrix(self, expr: GateRef, pairs: frozenset[Pair]) -> bool:
+        """Whether a reference sees exactly the matrix axes of the gate, each as it is or transposed."""
+        names = {entry.declared: entry.index for entry in expr.bind}
+        seen = [{names[index] for index in pair} for pair in self.gates[expr.gate].pairs]
+        return len(seen) == len(pairs) and all(set(pair) in seen for pair in pairs)
+
+    def reflection(self, expr: Sum) -> Floats:
+        """`|eye - a u u^T|`: its eigenvalues are 1 and `1 - a |u|^2`."""
+        found = one_minus_outer(expr)
+        if found is None:
+            return np.full((1, 1), np.inf)
+        strength, squared = self.intervals.of(found.strength), self.lengths.length(found.u, found.pair[0]) ** 2
+        low = np.minimum(0.0, times(strength.low, squared))
+        high = np.maximum(0.0, times(strength.high, squared))
+        return np.maximum(1.0, np.maximum(np.abs(1.0 - low), np.abs(1.0 - high)))
+
+    def product(self, factors: Sequence[tuple[bool, Expr]], pairs: frozenset[Pair]) -> Floats:
+        """An elementwise product as a matrix on the axes `pairs`, of which its factors have no others.
+
+        Factors without any of their indices are numbers. On one axis, factors with the row (column) index only are diagonal
+        matrices on the left (right) of one that has both, or vectors of an outer product. Factors on different axes make a
+        Kronecker product. Infinite where a factor has indices of two axes, or two factors are matrices on one.
+        """
+        bound = np.ones((1, 1))
+        matrices = frozenset(index for pair in pairs for index in pair)
+        for pair in pairs:
+            here = [part for part in factors if not self.of(part[1]).free.isdisjoint(pair)]
+            if any(not self.of(factor).free.isdisjoint(matrices.difference(pair)) for _, factor in here):
+                return np.full((1, 1), np.inf)
+            bound = times(bound, self.on_axis(here, pair))
+        numbers = [part for part in factors if self.of(part[1]).free.isdisjoint(matrices)]
+        return reduce(times, (magnitude(self.intervals, inverted, factor) for inverted, factor in numbers), bound)
+
+    def on_axis(self, factors: Sequence[tuple[bool, Expr]], pair: Pair) -> Floats:
+        """The part of a product that lies on one axis."""
+        both = [part for part in factors if self.of(part[1]).free.issuperset(pair)]
+        if not both:
+            return reduce(times, (self.side(factors, index) for index in pair))
+        if len(both) > 1 or both[0][0]:
+            return np.full((1, 1), np.inf)
+        diagonal = [part for part in factors if not self.of(part[1]).free.issuperset(pair)]
+        scales = (magnitude(self.intervals, inverted, factor) for inverted, factor in diagonal)
+        return reduce(times, scales, self.of(both[0][1]).norm)
+
+    def side(self, factors: Sequence[tuple[bool, Expr]], index: Index) -> Floats:
+        """The length of one vector of an outer product."""
+        own = [(inverted, factor) for inverted, factor in factors if index in self.of(factor).free]
+        ones = np.full((1, 1), sqrt(state_size(self.scan, index)))
+        whole = reduce(times, (magnitude(self.intervals, inverted, factor) for inverted, factor in own), ones)
+        return np.minimum(whole, self.lengths.product(own, index))
+
+
+def _free(expr: Expr, parts: tuple[Operator, ...]) -> frozenset[Index]:
+    """The free indices of an expression with parts."""
+    inside = frozenset[Index]().union(*(part.free for part in parts))
+    match expr:
+        case Reduce(over=over):
+            return inside.difference((over,))
+        case Normalize(over=over):
+            return inside.union((over,))
+        case Split():
+            return inside.union(PORT_INDICES[:1])
+        case _:
+            return inside

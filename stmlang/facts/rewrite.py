@@ -1,0 +1,141 @@
+"""Small rewritings of expressions: renaming indices, taking products apart and putting them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from stmlang.facts.walk import fold
+from stmlang.scan.expression import (
+    STATE_INDICES,
+    Apply,
+    Bind,
+    Expr,
+    Eye,
+    GateRef,
+    Index,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Normalize,
+    Number,
+    Power,
+    Product,
+    Reduce,
+    Split,
+    Sum,
+    children,
+)
+from stmlang.scan.scan import Gate
+from stmlang.source.span import Span
+
+SMALL = 400
+"""Expressions with more nodes than this are left as they are."""
+
+
+def small(expr: Expr) -> bool:
+    """Whether an expression has at most `SMALL` nodes, and so is nested no deeper."""
+    stack, count = [expr], 0
+    while stack and count <= SMALL:
+        count += 1
+        stack.extend(children(stack.pop()))
+    return count <= SMALL
+
+
+def refer(gate: Gate, span: Span) -> Expr:
+    """A gate with all its indices."""
+    return GateRef(gate.name, tuple(Bind(index, index) for index in gate.indices), span)
+
+
+def rebuilt(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The expression with other parts."""
+    match expr:
+        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | LineMask():
+            return expr
+        case Apply(function=function, span=span):
+            return Apply(function, parts, span)
+        case Sum(terms=terms, span=span):
+            return Sum(tuple((sign, part) for (sign, _), part in zip(terms, parts, strict=True)), span)
+        case Product(factors=factors, span=span):
+            return Product(tuple((inverted, part) for (inverted, _), part in zip(factors, parts, strict=True)), span)
+        case Power(span=span):
+            return Power(parts[0], parts[1], span)
+        case Reduce(kind=kind, over=over, span=span):
+            return Reduce(kind, over, parts[0], span)
+        case Normalize(kind=kind, over=over, span=span):
+            return Normalize(kind, over, parts[0], span)
+        case Split(span=span):
+            return Split(parts, span)
+        case _:
+            assert_never(expr)
+
+
+def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
+    """An expression with free state indices renamed; None where a leaf, whose indices are its own, or a reduction over one of
+    the names is in the way."""
+    changed: dict[Index, Index] = {old: new for old, new in names.items() if old != new}
+    if not changed:
+        return expr
+    involved = set(changed) | set(changed.values())
+    if not involved <= set(STATE_INDICES):
+        return None
+
+    def rename(index: Index) -> Index:
+        return changed.get(index, index)
+
+    def rule(expr: Expr, parts: tuple[Expr | None, ...]) -> Expr | None:
+        match expr:
+            case LeafRef(indices=indices):
+                return None if involved & set(indices) else expr
+            case InputRef(name=name, bind=bind, span=span):
+                return InputRef(name, _rebound(bind, changed), span)
+            case GateRef(gate=gate, bind=bind, span=span):
+                return GateRef(gate, _rebound(bind, changed), span)
+            case Eye(first=first, second=second, span=span):
+                return Eye(rename(first), rename(second), span)
+            case Reduce(over=over) if over in involved:
+                return None
+            case _:
+                known = [part for part in parts if part is not None]
+                if len(known) < len(parts):
+                    return None
+                whole = rebuilt(expr, tuple(known))
+                if isinstance(whole, Normalize):
+                    return Normalize(whole.kind, rename(whole.over), whole.argument, whole.span)
+                return whole
+
+    return fold(expr, rule, {})
+
+
+def _rebound(bind: tuple[Bind, ...], names: Mapping[Index, Index]) -> tuple[Bind, ...]:
+    return tuple(
+        entry if entry.index is None else Bind(entry.declared, names.get(entry.index, entry.index), entry.port)
+        for entry in bind
+    )
+
+
+def factors(expr: Expr) -> tuple[bool, list[tuple[bool, Expr]]]:
+    """A product taken apart through nested products and signs: whether it is negated, and its (inverted, factor) pairs."""
+    negative, found = False, list[tuple[bool, Expr]]()
+    stack = [(False, expr)]
+    while stack:
+        inverted, top = stack.pop()
+        match top:
+            case Product(factors=inside):
+                stack.extend((inverted != under, part) for under, part in reversed(inside))
+            case Sum(terms=((sign, part),)):
+                negative ^= sign
+                stack.append((inverted, part))
+            case _:
+                found.append((inverted, top))
+    return negative, found
+
+
+def product(negative: bool, parts: list[tuple[bool, Expr]], span: Span) -> Expr:
+    """The converse of `factors`, without superfluous ones."""
+    needed = [(inverted, part) for inverted, part in parts if not (isinstance(part, Number) and part.value == 1)]
+    whole: Expr
+    if not needed:
+        return Number(-1.0 if negative else 1.0, span)
+    whole = needed[0][1] if len(needed) == 1 and not needed[0][0] else Product(tuple(needed), span)
+    return Sum(((True, whole),), span) if negative else whole

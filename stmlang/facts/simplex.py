@@ -1,0 +1,216 @@
+"""Column sums: how much a gate can pass on in all from one incoming edge, and where it is a point of the simplex.
+
+`total[in]` bounds `sum over out of |gate[out, in]|`, for every value of its state indices; where the gate is a matrix on state
+axes, spectral norms take the place of magnitudes. A gate is a point of the simplex over `out` if its entries are not negative
+and sum to one (up to rounding).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import prod
+from typing import NamedTuple, assert_never
+
+import numpy as np
+
+from stmlang.facts.bounding import has_small_columns
+from stmlang.facts.classes import Bools, Floats, PortClasses
+from stmlang.facts.contract import never_enlarges, shrinks_as_power
+from stmlang.facts.interval import times
+from stmlang.facts.intervals import Intervals, state_size
+from stmlang.facts.operators import Operators, Pair
+from stmlang.facts.walk import Analysis
+from stmlang.scan.expression import (
+    Apply,
+    Bind,
+    Expr,
+    Eye,
+    Function,
+    GateRef,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Normalize,
+    Number,
+    Power,
+    Product,
+    Reduce,
+    Split,
+    Sum,
+)
+from stmlang.scan.scan import Gate, Scan
+
+
+class Column(NamedTuple):
+    """Arrays of shape `(1, in)`."""
+
+    total: Floats
+    simplex: Bools
+
+
+class Simplex(Analysis[Column]):
+    """`gates[name]` for gates, as matrices on the axes they declare; `of(expr)` for expressions, on the axes they have."""
+
+    def __init__(self, scan: Scan, classes: PortClasses, intervals: Intervals, operators: Operators) -> None:
+        super().__init__(scan, classes)
+        self.intervals = intervals
+        self.operators = operators
+        self.run()
+
+    def gate(self, gate: Gate, values: list[Column]) -> Column:
+        """Port by port of `in`: the clauses that hold at all outgoing ports, each by what it passes on in all or entry by
+        entry; or all entries by their norms."""
+        found = self.operators.gates[gate.name]
+        lifts = [self.lifted(clause.value, value, found.pairs) for clause, value in zip(gate.clauses, values, strict=True)]
+        entries = self.summed(found.norm)
+        if len(values) == 1:
+            return Column(np.minimum(entries, lifts[0]), values[0].simplex & (not found.pairs))
+        holding = self.classes.along(self.classes.holding(gate), 0)
+        total, simplex = np.zeros((1, 1)), np.zeros((1, 1), np.bool_)
+        for number, (lift, value) in enumerate(zip(lifts, values, strict=True)):
+            here = holding == number
+            own = self.summed(np.where(here, found.norm, 0.0))
+            total = total + np.where(here.any(0, keepdims=True), np.minimum(own, lift), 0.0)
+            simplex = simplex | (here.all(0, keepdims=True) & value.simplex & (not found.pairs))
+        return Column(np.minimum(entries, total), simplex)
+
+    def summed(self, norms: Floats) -> Floats:
+        """The sum over the outgoing edges of what bounds each of them."""
+        many = self.classes.leaving[:, None]
+        return times(many, self.classes.along(norms, 0)).sum(axis=0, keepdims=True)
+
+    def rule(self, expr: Expr, parts: tuple[Column, ...]) -> Column:
+        operator = self.operators.of(expr)
+        total = np.minimum(self.summed(operator.norm), self.structural(expr, parts, operator.pairs))
+        return Column(total, self.is_simplex(expr, parts))
+
+    def structural(self, expr: Expr, parts: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
+        """A bound from the form of an expression, infinite where it tells nothing."""
+        nothing = np.full((1, 1), np.inf)
+        match expr:
+            case Number() | LeafRef() | InputRef() | Eye() | LineMask():
+                return nothing
+            case GateRef():
+                return self.referred(expr, pairs)
+            case Sum(terms=terms):
+                return reduce(np.add, (self.lifted(e, part, pairs) for (_, e), part in zip(terms, parts, strict=True)))
+            case Product():
+                return np.ones((1, 1)) if has_small_columns(expr, pairs) else self.product(expr, parts, pairs)
+            case Apply() | Power() if not pairs:
+                return self.shrunk(expr, parts)
+            case Reduce() if not pairs:
+                return self.reduced(expr, parts[0])
+            case Normalize():
+                return self.normalized(expr, parts[0], pairs)
+            case Split():
+                return np.where(self.is_simplex(expr, parts), self.entries(pairs), np.inf)
+            case Apply() | Power() | Reduce():
+                return nothing
+            case _:
+                assert_never(expr)
+
+    def lifted(self, term: Expr, part: Column, pairs: frozenset[Pair]) -> Floats:
+        """The column sum on more matrix axes. A number stands for a matrix of n times its norm. A vector `u` for one of
+        `sqrt(n) |u|`, and since `|u| <= sum of |u[key]|`, of which each sums up to at most `total` over `out`, for
+        `n sqrt(n) total`."""
+        operator, total = self.operators.of(term), part.total
+        for pair in pairs - operator.pairs:
+            total = total * self.operators.size(pair) ** (1.0 if operator.free.isdisjoint(pair) else 1.5)
+        return total
+
+    def referred(self, expr: GateRef, pairs: frozenset[Pair]) -> Floats:
+        """A gate's column sums, where its `out` is `out` here and its matrix axes are the same."""
+        found = self.gates[expr.gate].total
+        if out_kept(expr.bind) and (not pairs or self.operators.same_matrix(expr, pairs)):
+            return self.classes.rebind(found, expr.bind)
+        return np.full((1, 1), np.inf)
+
+    def product(self, expr: Product, parts: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
+        """One factor by its column sum, the rest by its norm. The chosen one is a number as far as the matrix axes go, or it
+        alone is the matrix."""
+        matrices = {index for pair in pairs for index in pair}
+        best = np.full((1, 1), np.inf)
+        for chosen, ((inverted, factor), part) in enumerate(zip(expr.factors, parts, strict=True)):
+            operator = self.operators.of(factor)
+            rest = [other for number, other in enumerate(expr.factors) if number != chosen]
+            if inverted or "out" not in operator.free:
+                continue
+            if operator.free.isdisjoint(matrices):
+                norm = self.operators.product(rest, pairs)
+            elif operator.pairs == pairs and not any(self.operators.of(other).pairs for _, other in rest):
+                norm = self.operators.product(rest, frozenset())
+            else:
+                continue
+            best = np.minimum(best, times(part.total, norm.max(axis=0, keepdims=True)))
+        return best
+
+    def shrunk(self, expr: Apply | Power, parts: tuple[Column, ...]) -> Floats:
+        """Functions that do not enlarge; of two numbers the smaller and the larger are at most their sum in magnitude."""
+        match expr:
+            case Apply(function=Function.MINIMUM | Function.MAXIMUM):
+                return parts[0].total + parts[1].total
+            case Apply():
+                shrinks = never_enlarges(expr, self.intervals)
+            case Power(base=base, exponent=exponent):
+                shrinks = shrinks_as_power(base, exponent, self.intervals)
+        return np.where(shrinks.all(axis=0, keepdims=True), parts[0].total, np.inf)
+
+    def reduced(self, expr: Reduce, part: Column) -> Floats:
+        """Sums over a state index add up its entries, sums over `in` the incoming edges, means do neither."""
+        nothing = np.full((1, 1), np.inf)
+        match expr.over:
+            case "out":
+                return nothing
+            case "in" if expr.kind == "mean":
+                return part.total.max(axis=1, keepdims=True)
+            case "in":
+                return times(self.classes.entering[None, :], self.classes.along(part.total, 1)).sum(axis=1, keepdims=True)
+            case index:
+                return part.total if expr.kind == "mean" else state_size(self.scan, index) * part.total
+
+    def normalized(self, expr: Normalize, part: Column, pairs: frozenset[Pair]) -> Floats:
+        """Softmax and `l1` over `out` sum to at most one in every entry."""
+        if expr.kind == "l1" and not pairs:
+            return np.minimum(part.total, 1.0) if expr.over == "out" else part.total
+        if expr.over != "out" or expr.kind == "l2":
+            return np.full((1, 1), np.inf)
+        return np.full((1, 1), self.entries(pairs))
+
+    def entries(self, pairs: frozenset[Pair]) -> float:
+        """A matrix's norm is at most the sum of all its entries' magnitudes: this is how many there are."""
+        return float(prod(self.operators.size(pair) ** 2 for pair in pairs))
+
+    def is_simplex(self, expr: Expr, parts: tuple[Column, ...]) -> Bools:
+        """Forms that make a point of the simplex, and constants that are one."""
+        no = np.zeros((1, 1), np.bool_)
+        match expr:
+            case GateRef(gate=name, bind=bind) if out_kept(bind):
+                form = self.classes.rebind(self.gates[name].simplex, bind)
+            case Normalize(kind="softmax", over="out"):
+                form = np.ones((1, 1), np.bool_)
+            case Normalize(kind="l1", over="out"):
+                form = parts[0].simplex
+            case Split(arguments=arguments):
+                found = [self.intervals.of(argument) for argument in arguments]
+                inside = [np.all((i.low >= 0) & (i.high <= 1), axis=0, keepdims=True) for i in found]
+                form = reduce(np.logical_and, inside, np.ones((1, 1), np.bool_))
+                if any("out" in self.operators.of(argument).free for argument in arguments):
+                    form = no
+            case _:
+                form = no
+        return form | self.constant_simplex(expr)
+
+    def constant_simplex(self, expr: Expr) -> Bools:
+        """Numbers, one a port, that sum to one."""
+        found = self.intervals.of(expr)
+        if not self.classes.regular:
+            return np.zeros((1, 1), np.bool_)
+        low = self.classes.along(found.low, 0)
+        fixed = np.all((found.low == found.high) & (found.low >= 0) & ~found.nan, axis=0, keepdims=True)
+        return fixed & (low.sum(axis=0, keepdims=True) == 1)
+
+
+def out_kept(bind: tuple[Bind, ...]) -> bool:
+    """Whether a reference keeps the gate's `out` as its own, and has no other `out`."""
+    outs = [entry.declared for entry in bind if entry.index == "out"]
+    return outs == ["out"]
