@@ -3,7 +3,7 @@
     {"schema": 1,
      "key": {"machine": ..., "processor": ..., "cores": 2, "python": "3.11", "jax": "0.10.2", "jaxlib": "0.10.2"},
      "target": {"matmul": {"float32": ..., "float64": ..., "bfloat16": ...}, "vector": ..., "bandwidth": ...,
-                "step_overhead": ..., "op_overhead": ..., "compile_seconds": ..., "memory": ...}}
+                "step_overhead": ..., "op_overhead": ..., "product_overhead": ..., "compile_seconds": ..., "memory": ...}}
 
 Rates per second and overheads in seconds, as in `Target`. Measuring needs jax, and so is done elsewhere.
 """
@@ -23,7 +23,7 @@ from typing import Any
 from stmlang.plan.target import CPU, Target
 
 SCHEMA = 1
-RATES = ("vector", "bandwidth", "step_overhead", "op_overhead", "compile_seconds")
+RATES = ("vector", "bandwidth", "step_overhead", "op_overhead", "product_overhead", "compile_seconds")
 
 
 def cache_folder() -> Path:

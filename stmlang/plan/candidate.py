@@ -24,7 +24,8 @@ class Stage:
     """A part of the program that is limited by one thing: matrix products or elementwise work, or the bytes either moves.
 
     `flops` and `bytes` count all heads, directions and the batch; `steps` are sequential steps of a device loop, `ops` the
-    dispatched operations outside of loops.
+    dispatched operations outside of loops, `products` the separate matrix products in batched ones, which cost something each
+    where a batch is a loop.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Stage:
     bytes: int
     steps: int = 0
     ops: int = 0
+    products: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,9 +137,12 @@ def _culprit(entry: Estimate, chosen: Estimate) -> str:
     own, other = _kinds(entry), _kinds(chosen)
     kind = max(own, key=lambda name: own[name] - other[name])
     if kind == "steps":
-        return f"{entry.steps} sequential steps cost {units.seconds(own['steps'])}"
+        return f"{entry.steps:,} sequential steps cost {units.seconds(own['steps'])}"
+    if kind == "products":
+        count = sum(time.stage.products for time in entry.times)
+        return f"{count:,} small matrix products cost {units.seconds(own['products'])}"
     if kind == "ops":
-        return f"{sum(time.stage.ops for time in entry.times)} operations cost {units.seconds(own['ops'])} to dispatch"
+        return f"{sum(time.stage.ops for time in entry.times):,} operations cost {units.seconds(own['ops'])} to dispatch"
     worst = max(entry.times, key=lambda time: time.work)
     return _stage_words(worst)
 
@@ -149,6 +152,7 @@ def _kinds(entry: Estimate) -> dict[str, float]:
         "work": sum(time.work for time in entry.times),
         "steps": sum(time.steps for time in entry.times),
         "ops": sum(time.ops for time in entry.times),
+        "products": sum(time.products for time in entry.times),
     }
 
 

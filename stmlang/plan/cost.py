@@ -1,6 +1,7 @@
 """The roofline: predicted time of a candidate on a target.
 
-time = sum over stages of max(flops / peak, bytes / bandwidth) + steps * step overhead + ops * op overhead
+time = sum over stages of max(flops / peak, bytes / bandwidth)
+       + steps * step overhead + ops * op overhead + products * product overhead
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class StageTime:
     traffic: float
     steps: float
     ops: float
+    products: float
 
     @property
     def work(self) -> float:
@@ -28,7 +30,7 @@ class StageTime:
 
     @property
     def total(self) -> float:
-        return self.work + self.steps + self.ops
+        return self.work + self.steps + self.ops + self.products
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,19 @@ class Estimate:
 
 
 def stage_time(stage: Stage, dtype: str, target: Target) -> StageTime:
-    """One stage by the roofline. Elementwise float64 runs at half the float32 rate."""
-    peak = target.matmul[dtype] if stage.kind == "matmul" else target.vector / (2 if dtype == "float64" else 1)
+    """One stage by the roofline. Elementwise float64 runs at half the float32 rate; bfloat16 is computed with in float32."""
+    peak = (
+        target.matmul["float64" if dtype == "float64" else "float32"]
+        if stage.kind == "matmul"
+        else target.vector / (2 if dtype == "float64" else 1)
+    )
     return StageTime(
         stage,
         arithmetic=stage.flops / peak,
         traffic=stage.bytes / target.bandwidth,
         steps=stage.steps * target.step_overhead,
         ops=stage.ops * target.op_overhead,
+        products=stage.products * target.product_overhead,
     )
 
 

@@ -48,10 +48,12 @@ def _scan_text(given: Circumstances) -> str:
 
 def _target_text(target: Target, dtype: str) -> str:
     origin = "measured on this machine" if target.measured else "default record" if target.platform == "cpu" else "data sheet"
+    compute = "float64" if dtype == "float64" else "float32"
     return (
-        f"target {target.name} ({origin}): {units.si(target.matmul[dtype], 'flop/s')} in {dtype} products, "
+        f"target {target.name} ({origin}): {units.si(target.matmul[compute], 'flop/s')} in {compute} products, "
         f"{units.si(target.vector, 'flop/s')} elementwise, {units.si(target.bandwidth, 'B/s')}, "
-        f"{units.seconds(target.step_overhead)} a step, {units.seconds(target.op_overhead)} an operation"
+        f"{units.seconds(target.step_overhead)} a step, {units.seconds(target.op_overhead)} an operation, "
+        f"{units.seconds(target.product_overhead)} a product of a batch"
     )
 
 
@@ -82,6 +84,7 @@ def _stages_text(chosen: Estimate) -> str:
     rows = [("", "stage", "flops", "bytes", "steps", "time", "limited by")]
     for time in chosen.times:
         parts = {"arithmetic": time.arithmetic, "memory traffic": time.traffic, "steps": time.steps, "dispatch": time.ops}
+        parts["small products"] = time.products
         stage = time.stage
         rows.append(
             (

@@ -18,8 +18,9 @@ class Target:
     """What a machine does in a second, and what a step or an operation costs however small it is.
 
     `matmul` and `vector` are flop/s (by data type, and in float32 for elementwise work), `bandwidth` bytes/s, `step_overhead`
-    the seconds of one sequential `lax.scan` step, `op_overhead` of one dispatched operation, `compile_seconds` per program
-    instruction, `memory` in bytes. `measured` is set where a calibration filled the record in.
+    the seconds of one sequential `lax.scan` step, `op_overhead` of one dispatched operation, `product_overhead` of one matrix
+    product among a batch of them, `compile_seconds` per program instruction, `memory` in bytes. `measured` is set where a
+    calibration filled the record in.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Target:
     bandwidth: float
     step_overhead: float
     op_overhead: float
+    product_overhead: float
     compile_seconds: float
     memory: int
     measured: bool = False
@@ -39,9 +41,10 @@ CPU = Target(
     platform="cpu",
     matmul={"float32": 80 * GIGA, "float64": 40 * GIGA, "bfloat16": 40 * GIGA},
     vector=8 * GIGA,
-    bandwidth=12 * GIGA,
+    bandwidth=15 * GIGA,
     step_overhead=20e-6,
     op_overhead=3e-6,
+    product_overhead=0.5e-6,
     compile_seconds=8e-3,
     memory=8 * GIGA,
 )
@@ -56,6 +59,7 @@ A100 = Target(
     bandwidth=1.8 * TERA,
     step_overhead=12e-6,
     op_overhead=4e-6,
+    product_overhead=1e-9,
     compile_seconds=20e-3,
     memory=80 * GIGA,
 )
@@ -67,6 +71,7 @@ H100 = Target(
     bandwidth=3.0 * TERA,
     step_overhead=10e-6,
     op_overhead=3e-6,
+    product_overhead=1e-9,
     compile_seconds=20e-3,
     memory=80 * GIGA,
 )
@@ -78,6 +83,7 @@ H200 = Target(
     bandwidth=4.3 * TERA,
     step_overhead=H100.step_overhead,
     op_overhead=H100.op_overhead,
+    product_overhead=H100.product_overhead,
     compile_seconds=H100.compile_seconds,
     memory=141 * GIGA,
 )

@@ -11,49 +11,76 @@ from math import prod
 
 from stmlang.plan.candidate import Stage
 from stmlang.plan.problem import Problem
+from stmlang.scan.expression import children
 
-MERGE_OPS = 24
-"""Instructions of one merge: four products and the slices and concatenations around them."""
+DISPATCHED = 4
+"""So many instructions of a program become one dispatched operation, the others being fused into it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """`count` merges of a block of `n` nodes and `e` entering (leaving) edges with another like it that it shares `shared`
-    edges with; `n_after`, `e_after` of the result."""
+    """`count` merges, all at once, of a block of `a` nodes and `a_edges` entering (leaving) edges with one of `b` nodes and
+    `b_edges`, over `shared` edges. The result has `nodes` and `edges`; `ops` instructions do it."""
 
     count: int
-    n: int
-    e: int
+    a: int
+    a_edges: int
+    b: int
+    b_edges: int
     shared: int
-    n_after: int
-    e_after: int
+    nodes: int
+    edges: int
+    ops: int
 
     @property
     def flops(self) -> int:
-        """`S_a T_b`, `T_a T_b`, `T_a M_b`, `S_a M_b` over the shared edges: together `2 shared (n + e)^2`."""
-        return 2 * self.count * self.shared * (self.n + self.e) ** 2
+        """`S_a T_b`, `T_a T_b`, `T_a M_b`, `S_a M_b` over the shared edges: together a product of two matrices."""
+        return 2 * self.count * self.shared * (self.a + self.a_edges) * (self.b + self.b_edges)
 
     @property
     def numbers(self) -> int:
         """Numbers in all results' S, T, M and G, which are the four blocks of one square."""
-        return self.count * (self.n_after + self.e_after) ** 2
+        return self.count * (self.nodes + self.edges) ** 2
 
 
 def regular_merges(sides: tuple[int, ...]) -> Iterator[Merge]:
-    """The merges that build one box of a grid from its nodes: doubling along the last axis first, then the one before."""
+    """The merges that build one box of a grid from its nodes, axis by axis from the last to the first.
+
+    Along an axis blocks are merged in pairs; where one is left over it waits, and is joined with the next one that is.
+    """
+    pair_ops, join_ops = (56, 30) if len(sides) == 1 else (110, 90)
     shape = [1] * len(sides)
     for axis in reversed(range(len(sides))):
-        while shape[axis] < sides[axis]:
-            before = tuple(shape)
-            shape[axis] = min(2 * shape[axis], sides[axis])
-            count = prod(-(-side // size) for side, size in zip(sides, shape, strict=True))
-            shared = prod(before) // before[axis]
-            yield Merge(count, prod(before), boundary(before), shared, prod(shape), boundary(tuple(shape)))
+        lines, count, extent, rest = prod(sides[:axis]), sides[axis], 1, 0
+        while count >= 1:
+            if count % 2:
+                if rest:
+                    yield _box_merge(lines, tuple(shape), axis, extent, rest, join_ops)
+                rest += extent
+            if count > 1:
+                yield _box_merge(lines * (count // 2), tuple(shape), axis, extent, extent, pair_ops)
+            count, extent = count // 2, 2 * extent
+        shape[axis] = sides[axis]
+
+
+def _box_merge(count: int, shape: tuple[int, ...], axis: int, a: int, b: int, ops: int) -> Merge:
+    """Boxes of `shape` except that they are `a` and `b` long along an axis."""
+
+    def box(length: int) -> tuple[int, ...]:
+        return (*shape[:axis], length, *shape[axis + 1 :])
+
+    first, second, both = box(a), box(b), box(a + b)
+    shared = prod(box(1))
+    return Merge(count, prod(first), boundary(first), prod(second), boundary(second), shared, prod(both), boundary(both), ops)
 
 
 def boundary(sides: tuple[int, ...]) -> int:
     """Edges that enter (as many leave) a box of a grid: one for each line through it, along every axis."""
     return sum(prod(sides[:axis] + sides[axis + 1 :]) for axis in range(len(sides)))
+
+
+RAGGED_OPS = 160
+"""Instructions of merging all pairs of a level by index tables."""
 
 
 def ragged_merges(problem: Problem, size: int) -> Iterator[Merge]:
@@ -64,38 +91,64 @@ def ragged_merges(problem: Problem, size: int) -> Iterator[Merge]:
         after = min(2 * now, nodes)
         large = problem.cut(after)
         shared = min(small.boundary, max(1, 2 * small.boundary - large.boundary))
-        yield Merge(large.blocks, now, small.boundary, shared, after, large.boundary)
+        yield Merge(large.blocks, now, small.boundary, now, small.boundary, shared, after, large.boundary, RAGGED_OPS)
         now, small = after, large
 
 
 def merge_stage(problem: Problem, merges: Iterable[Merge], tiles: int = 1) -> tuple[Stage, int]:
-    """Building blocks' matrices for every direction, `tiles` times; and the bytes of the last result with its operands."""
+    """Building blocks' matrices for every direction, `tiles` times; and the bytes of the largest result."""
     steps = list(merges)
     lanes, item = problem.lanes * tiles, problem.accumulator
-    flops = sum(step.flops for step in steps)
     # Each merge reads both operands and writes the result once for the products and once for putting them together.
     traffic = sum(3 * step.numbers for step in steps)
-    largest = max((step.numbers for step in steps), default=0)
-    stage = Stage("build gating matrix", "matmul", lanes * flops, lanes * item * traffic, ops=MERGE_OPS * len(steps) // 2)
-    return stage, lanes * item * largest
+    stage = Stage(
+        "build gating matrix",
+        "matmul",
+        lanes * sum(step.flops for step in steps),
+        lanes * item * traffic,
+        ops=merge_ops(problem, steps) // DISPATCHED,
+        products=lanes * sum(4 * step.count for step in steps),
+    )
+    return stage, lanes * item * max((step.numbers for step in steps), default=0)
+
+
+def merge_ops(problem: Problem, merges: Iterable[Merge]) -> int:
+    """Instructions of all merges: the directions of a ragged topology have tables and so programs of their own."""
+    return sum(step.ops for step in merges) * (1 if problem.axes is not None else problem.directions)
+
+
+def gate_ops(problem: Problem) -> int:
+    """Instructions that evaluate the gates and lay them out."""
+    count, stack = 0, [clause.value for gate in problem.scan.gates for clause in gate.clauses]
+    while stack:
+        expr = stack.pop()
+        count += 1
+        stack.extend(children(expr))
+    return 10 * (count + problem.directions)
 
 
 def gates_stage(problem: Problem) -> Stage:
     """Evaluating the gates: a handful of elementwise operations on every number that goes in."""
-    return Stage("gates", "vector", 8 * problem.io_bytes // problem.item, 2 * problem.io_bytes, ops=8)
+    ops = gate_ops(problem) // DISPATCHED
+    return Stage("gates", "vector", 8 * problem.io_bytes // problem.item, 2 * problem.io_bytes, ops=ops)
 
 
 def attention_stage(problem: Problem, blocks: int, n: int, passes: int) -> Stage:
     """Masked attention inside `blocks` blocks of `n` nodes, `passes` times: once for the sum of directions, else once each."""
-    pairs = problem.batch * problem.heads * passes * blocks * n * n
+    products = problem.batch * problem.heads * passes * blocks
+    pairs = products * n * n
     flops = pairs * (2 * problem.key + 2 * problem.value + 1)
     moved = 4 * pairs * problem.accumulator
-    return Stage("masked attention", "matmul", flops, moved + problem.io_bytes, ops=4)
+    return Stage("masked attention", "matmul", flops, moved + problem.io_bytes, ops=4, products=2 * products)
 
 
 def shared_passes(problem: Problem) -> int:
     """Attention passes where the whole topology is one block: gating matrices of directions that are summed add up."""
     return problem.directions if problem.scan.combine == "concat" else 1
+
+
+TRAINING_OPS = 2.3
+"""Instructions of a forward and a backward pass together, for each of a forward pass."""
 
 
 def adjoint(stage: Stage, flops: float = 2.0, moved: float = 2.0) -> Stage:
@@ -106,6 +159,7 @@ def adjoint(stage: Stage, flops: float = 2.0, moved: float = 2.0) -> Stage:
         flops=int(flops * stage.flops),
         bytes=int(moved * stage.bytes),
         ops=2 * stage.ops,
+        products=2 * stage.products,
     )
 
 

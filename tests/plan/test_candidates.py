@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from math import prod
+
 import pytest
 
 from stmlang.plan.candidate import Candidate, Rejection
@@ -111,13 +114,18 @@ def test_parallel_refuses_what_cannot_be_numbered():
     assert isinstance(parallel.build(problem(grid(0, 3)), {}), Rejection)
 
 
-@pytest.mark.parametrize("sides", [(1,), (2,), (17,), (5, 3), (8, 8), (3, 4, 5)])
+@pytest.mark.parametrize("sides", [(1,), (2,), (7,), (17,), (5, 3), (8, 8), (3, 4, 5)])
 def test_merges_reach_the_whole_box(sides):
     steps = list(regular_merges(sides))
-    assert len(steps) == sum((side - 1).bit_length() for side in sides)
+    pairs = sum(side.bit_length() - 1 for side in sides)
+    left_over = sum(side.bit_count() - 1 for side in sides)
+    assert len(steps) == pairs + left_over
     if steps:
-        assert steps[-1].n_after >= sides[0]
-        assert (steps[-1].count, steps[-1].e_after) == (1, boundary(sides))
+        largest = max(steps, key=lambda step: step.nodes)
+        assert (largest.count, largest.nodes, largest.edges) == (1, prod(sides), boundary(sides))
+    for step in steps:
+        assert step.a + step.b == step.nodes
+        assert step.a_edges + step.b_edges == step.edges + step.shared
 
 
 def test_costs_grow_with_batch_but_steps_do_not():
@@ -130,5 +138,5 @@ def test_costs_grow_with_batch_but_steps_do_not():
 
 
 def test_op_count_grows_with_the_logarithm_of_the_size():
-    small, large = (parallel.build(problem(grid(side, side)), {}).op_count for side in (16, 64))
-    assert large - small == 4 * 24
+    counts = [parallel.build(problem(grid(side, side)), {}).op_count for side in (8, 16, 32, 64, 128)]
+    assert len({b - a for a, b in itertools.pairwise(counts)}) == 1

@@ -52,10 +52,9 @@ def test_long_chains_are_not_evaluated_quadratically():
 
 
 def test_ties_go_to_the_first_in_the_list():
-    nothing = replace(
-        CPU, matmul=dict.fromkeys(CPU.matmul, 1e99), vector=1e99, bandwidth=1e99, step_overhead=0.0, op_overhead=0.0
-    )
-    free = replace(nothing, matmul=dict.fromkeys(CPU.matmul, float("inf")), vector=float("inf"), bandwidth=float("inf"))
+    endless = dict.fromkeys(("vector", "bandwidth"), float("inf"))
+    nothing = dict.fromkeys(("step_overhead", "op_overhead", "product_overhead"), 0.0)
+    free = replace(CPU, matmul=dict.fromkeys(CPU.matmul, float("inf")), **endless, **nothing)
     plan = make_plan(problem(grid(8, 8)), free)
     assert plan.strategy == "recurrent"
     assert "later in the list" in plan.ranked[1].why

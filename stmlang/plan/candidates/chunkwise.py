@@ -14,12 +14,14 @@ from stmlang.plan.candidate import Candidate, Config, ConfigValue, Rejection, St
 from stmlang.plan.counts import widest_wavefront
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import (
-    MERGE_OPS,
+    TRAINING_OPS,
     Merge,
     adjoint,
     attention_stage,
     boundary,
+    gate_ops,
     gates_stage,
+    merge_ops,
     merge_stage,
     needs_scalar_gates,
     ragged_merges,
@@ -148,8 +150,8 @@ def _cost(problem: Problem, tiling: Tiling) -> Candidate:
     between, states = _boundary_stages(problem, tiling)
     gates = gates_stage(problem)
     pairs = problem.lanes * tiling.tiles * tiling.nodes**2 * problem.accumulator
-    programs = 1 if problem.axes is not None else problem.directions
-    ops = 180 + MERGE_OPS * len(tiling.merges) * programs
+    sweep_ops = 300 * (1 if problem.axes is not None else problem.directions)
+    ops = gate_ops(problem) + sweep_ops + merge_ops(problem, tiling.merges)
     return Candidate(
         NAME,
         tiling.config,
@@ -158,7 +160,7 @@ def _cost(problem: Problem, tiling: Tiling) -> Candidate:
         memory_forward=problem.io_bytes + 2 * largest + 2 * pairs + 2 * states,
         memory_backward=2 * problem.io_bytes + 4 * largest + 4 * pairs + 4 * states,
         op_count=ops,
-        op_count_backward=3 * ops,
+        op_count_backward=int(TRAINING_OPS * ops),
     )
 
 
@@ -168,9 +170,18 @@ def _boundary_stages(problem: Problem, tiling: Tiling) -> tuple[tuple[Stage, ...
     lanes, state, item = problem.lanes, problem.state, problem.accumulator
     every = lanes * tiling.tiles * tiling.edges * state
     padded = lanes * tiling.steps * tiling.width * tiling.edges * state
-    summaries = Stage("tile summaries", "matmul", 2 * every * tiling.nodes, 3 * every * item, ops=6)
-    reading = Stage("boundary reads", "matmul", 2 * every * tiling.nodes, 3 * every * item, ops=6)
-    sweep = Stage("tile sweep", "matmul", 2 * padded * tiling.edges, 5 * padded * item, steps=tiling.steps, ops=10)
+    products = lanes * tiling.tiles
+    summaries = Stage("tile summaries", "matmul", 2 * every * tiling.nodes, 3 * every * item, ops=6, products=products)
+    reading = Stage("boundary reads", "matmul", 2 * every * tiling.nodes, 3 * every * item, ops=6, products=products)
+    sweep = Stage(
+        "tile sweep",
+        "matmul",
+        2 * padded * tiling.edges,
+        5 * padded * item,
+        steps=tiling.steps,
+        ops=10,
+        products=lanes * tiling.steps * tiling.width,
+    )
     return (summaries, sweep, reading), every * item
 
 

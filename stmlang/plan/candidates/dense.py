@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
 from stmlang.plan.problem import Problem
-from stmlang.plan.work import adjoint, attention_stage, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.plan.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
 
 NAME = "dense"
 MOST_EDGES = 4096
@@ -37,7 +37,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     item = problem.accumulator
     matrices = problem.lanes * (edges * edges + 2 * edges * nodes + nodes * nodes) * item
     pairs = problem.batch * problem.heads * nodes * nodes * item
-    ops = 90 + 10 * problem.directions
+    ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
     return Candidate(
         NAME,
         (),
@@ -46,7 +46,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
         memory_forward=problem.io_bytes + matrices + 2 * pairs,
         memory_backward=2 * problem.io_bytes + 3 * matrices + 4 * pairs,
         op_count=ops,
-        op_count_backward=3 * ops,
+        op_count_backward=int(TRAINING_OPS * ops),
     )
 
 
@@ -57,7 +57,7 @@ def _solve(problem: Problem) -> Stage:
     numbers = 3 * edges * edges + 4 * edges * nodes + 2 * nodes * nodes
     return Stage(
         "triangular solve",
-        "matmul",
+        "vector",  # substitution is far from the rate of products, on every machine
         problem.lanes * flops,
         problem.lanes * numbers * problem.accumulator,
         steps=-(-edges // SOLVE_BLOCK),

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import (
-    MERGE_OPS,
+    TRAINING_OPS,
     adjoint,
     attention_stage,
+    gate_ops,
     gates_stage,
+    merge_ops,
     merge_stage,
     needs_scalar_gates,
     ragged_merges,
@@ -49,8 +51,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     pairs = problem.batch * problem.heads * nodes * nodes * problem.accumulator
     # A merge holds its operands (together as large as half its result) beside the result.
     forward = problem.io_bytes + 2 * largest + 2 * pairs
-    programs = 1 if problem.axes is not None else problem.directions
-    ops = 60 + MERGE_OPS * len(merges) * programs
+    ops = gate_ops(problem) + merge_ops(problem, merges)
     return Candidate(
         NAME,
         (),
@@ -59,7 +60,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
         memory_forward=forward,
         memory_backward=2 * problem.io_bytes + 4 * largest + 4 * pairs,
         op_count=ops,
-        op_count_backward=3 * ops,
+        op_count_backward=int(TRAINING_OPS * ops),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
 from stmlang.plan.problem import Problem
-from stmlang.plan.work import adjoint, gates_stage
+from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
 
 NAME = "recurrent"
 
@@ -30,7 +30,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     stored = problem.lanes * counts.levels * counts.step_edges * problem.state * item
     alive = problem.lanes * (counts.slots + counts.step_edges) * problem.state * item
     gates = gates_stage(problem)
-    ops = 120 + 12 * problem.directions + (8 * (len(problem.axes) if problem.axes else 1))
+    ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
     return Candidate(
         NAME,
         (),
@@ -39,7 +39,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
         memory_forward=problem.io_bytes + alive,
         memory_backward=2 * problem.io_bytes + 2 * alive + stored,
         op_count=ops,
-        op_count_backward=3 * ops,
+        op_count_backward=int(TRAINING_OPS * ops),
     )
 
 
@@ -58,12 +58,21 @@ def _sweep(problem: Problem) -> Stage:
         problem.lanes * touched * problem.accumulator + problem.io_bytes,
         steps=levels,
         ops=20,
+        products=3 * problem.lanes * levels * counts.width,
     )
 
 
 def _adjoint_sweep(sweep: Stage, stored: int) -> Stage:
     """The reversed recurrence, and a product over the state for every gate's gradient."""
-    return Stage("level sweep, adjoint", "vector", 3 * sweep.flops, 2 * sweep.bytes + 2 * stored, steps=sweep.steps, ops=40)
+    return Stage(
+        "level sweep, adjoint",
+        "vector",
+        3 * sweep.flops,
+        2 * sweep.bytes + 2 * stored,
+        steps=sweep.steps,
+        ops=40,
+        products=2 * sweep.products,
+    )
 
 
 def _matrix_width(problem: Problem) -> int:
