@@ -16,11 +16,12 @@ from jaxtyping import Array, Int
 from stmlang.graph.levels import topological_order
 from stmlang.lower.block import Block, advance, attend, read, write
 from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
-from stmlang.lower.merge import ABSENT, Border, Level, Places, box_border, merge_grid, padded, select, wire_level
+from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_level
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.parallel import Leaves, leaf_blocks, leaf_tables, merge_tree
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.sweep import Sweep, assign_slots, grid_sweep, run_sweep
+from stmlang.lower.tables import ABSENT, Places, padded, select
 
 
 class Intervals(NamedTuple):
@@ -128,8 +129,11 @@ def _sweep(tables: Sweep, blocks: Block, parts: tuple[Array, Array, Array], slot
     query, key, value = parts
     inside = attend(blocks.gating, query, key, value)
     data = (blocks.source, blocks.transition, blocks.mark, query, key, value)
-    lanes = jax.tree.map(lanes_of, (data, slots))
-    swept, final = jax.vmap(lambda data, slots: run_sweep(tables, data, _step, slots))(*lanes)
+
+    def lane(data: tuple[Array, ...], slots: Array) -> tuple[Array, Array]:
+        return run_sweep(tables, data, _step, slots)
+
+    swept, final = jax.vmap(lane)(*jax.tree.map(lanes_of, (data, slots)))
     return inside + swept.reshape(inside.shape), final.reshape(slots.shape)
 
 

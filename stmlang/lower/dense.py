@@ -12,9 +12,9 @@ from jaxtyping import Array, Int
 from stmlang.graph.levels import edge_levels
 from stmlang.lower.block import Block, matmul
 from stmlang.lower.edges import EdgeTables, edge_gates, edge_tables
-from stmlang.lower.merge import Places
 from stmlang.lower.operands import Operands
 from stmlang.lower.strategy import Setup, Tables, Whole
+from stmlang.lower.tables import Places
 
 
 class Solve(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from stmlang.graph.dag import Dag
-from stmlang.lower.merge import ABSENT, Places
 from stmlang.lower.operands import Operands, Scalars, scalars
+from stmlang.lower.tables import ABSENT, Places
 
 
 class EdgeTables(NamedTuple):

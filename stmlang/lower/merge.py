@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +22,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from stmlang.lower.block import Block, matmul
-
-Places = np.ndarray | Array
-"""Positions in a list of edges; those past its end stand for an edge that is not there, and read zero."""
+from stmlang.lower.tables import Places, padded, select
 
 
 class Wiring(NamedTuple):
@@ -56,18 +54,8 @@ def wire(a: Border, b: Border) -> tuple[Wiring, Border]:
         (*a.entering, *(b.entering[k] for k in fresh)),
         (*(a.leaving[k] for k in kept), *b.leaving),
     )
-    return Wiring(*(np.asarray(part, np.int32) for part in (kept, passed, taken, fresh))), border
-
-
-def select(array: Array, places: Places, axis: int) -> Array:
-    """Entries along an axis. Places known now that are contiguous become a slice."""
-    if isinstance(places, np.ndarray):
-        if len(places) == 0:
-            return jax.lax.slice_in_dim(array, 0, 0, axis=axis % array.ndim)
-        first, last = int(places[0]), int(places[-1])
-        if last - first + 1 == len(places) and bool((np.diff(places) == 1).all()):
-            return jax.lax.slice_in_dim(array, first, last + 1, axis=axis % array.ndim)
-    return jnp.take(array, places, axis=axis, mode="fill", fill_value=0)
+    tables = (np.asarray(part, np.int32) for part in (kept, passed, taken, fresh))
+    return Wiring._make(tables), border
 
 
 def merge(a: Block, b: Block, wiring: Wiring) -> Block:
@@ -113,8 +101,8 @@ def _moved(place: tuple[int, ...], axis: int, by: int) -> tuple[int, ...]:
 
 
 def _shifted(border: Border, axis: int, by: int) -> Border:
-    def shift(edges: Sequence[Hashable]) -> tuple[Hashable, ...]:
-        return tuple((port, _moved(place, axis, by)) for port, place in edges)  # pyright: ignore[reportGeneralTypeIssues]
+    def shift(edges: Sequence[Any]) -> tuple[Edge, ...]:
+        return tuple((port, _moved(place, axis, by)) for port, place in edges)
 
     return Border(shift(border.entering), shift(border.leaving))
 
@@ -142,10 +130,10 @@ def box_border(sizes: Sequence[int]) -> Border:
 
 
 class _FoldStep(NamedTuple):
-    """One round of merging `count` equal blocks: the last one joins the rest where there is an odd one out (no wiring: it is
+    """One round of merging `blocks` equal ones: the last one joins the rest where there is an odd one out (no wiring: it is
     the rest), and the others are joined in pairs if there are any."""
 
-    count: int
+    blocks: int
     rest: Wiring | None
     pairs: Wiring | None
 
@@ -185,7 +173,7 @@ def _fold(blocks: Block, steps: Sequence[_FoldStep]) -> Block:
 
 
 def _along(blocks: Block, part: slice) -> Block:
-    return jax.tree.map(lambda array: array[..., part, :, :], blocks)
+    return Block(*(array[..., part, :, :] for array in blocks))
 
 
 # --- DAGs: intervals of a topological order --------------------------------------------------------------------------
@@ -205,18 +193,6 @@ class Level(NamedTuple):
     leaving: Int[Places, "pairs leaving"]
 
 
-ABSENT = np.int32(2**31 - 1)
-
-
-def padded(rows: Sequence[Sequence[int]], width: int | None = None) -> Int[np.ndarray, "rows width"]:
-    """Rows of unequal length as one table, filled up with `ABSENT`."""
-    width = max((len(row) for row in rows), default=0) if width is None else width
-    table = np.full((len(rows), width), ABSENT, np.int32)
-    for k, row in enumerate(rows):
-        table[k, : len(row)] = row
-    return table
-
-
 def wire_level(borders: Sequence[Border]) -> tuple[Level, list[Border]]:
     """Join an even number of blocks in neighbouring pairs."""
     width_entering = max(len(border.entering) for border in borders)
@@ -228,7 +204,8 @@ def wire_level(borders: Sequence[Border]) -> tuple[Level, list[Border]]:
     for (wiring, _), a, b in zip(joined, borders[::2], borders[1::2], strict=True):
         entering.append([*range(len(a.entering)), *(width_entering + k for k in range(len(wiring.fresh)))])
         leaving.append([*range(len(wiring.kept)), *(width_kept + k for k in range(len(b.leaving)))])
-    return Level(*parts, padded(entering), padded(leaving)), [border for _, border in joined]
+    kept, passed, taken, fresh = parts
+    return Level(kept, passed, taken, fresh, padded(entering), padded(leaving)), [border for _, border in joined]
 
 
 def merge_level(blocks: Block, level: Level) -> Block:

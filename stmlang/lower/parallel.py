@@ -12,10 +12,11 @@ from stmlang.graph.dag import Dag
 from stmlang.graph.levels import topological_order
 from stmlang.lower.block import Block
 from stmlang.lower.grid import node_blocks
-from stmlang.lower.merge import ABSENT, Border, Level, Places, merge_grid, merge_level, padded, select, wire_level
+from stmlang.lower.merge import Border, Level, merge_grid, merge_level, wire_level
 from stmlang.lower.operands import Operands, Scalars, scalars
 from stmlang.lower.strategy import Setup, Tables, Whole
 from stmlang.lower.sweep import line_counts
+from stmlang.lower.tables import ABSENT, Places, padded, select
 
 
 class Leaves(NamedTuple):

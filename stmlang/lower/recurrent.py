@@ -14,10 +14,11 @@ from jaxtyping import Array
 
 from stmlang.graph.slots import schedule
 from stmlang.lower.block import contract, matmul
-from stmlang.lower.merge import Places, node_border
+from stmlang.lower.merge import node_border
 from stmlang.lower.operands import STATE_AXES, Operands, lanes_of
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.sweep import grid_sweep, run_sweep
+from stmlang.lower.tables import Places
 
 LETTERS = "kKvVtT"
 """One for each state axis of a gate, in their order: key, key', value, value', track, track'."""

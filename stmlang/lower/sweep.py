@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from stmlang.lower.merge import ABSENT, Border, Places
+from stmlang.lower.merge import Border
+from stmlang.lower.tables import ABSENT, Places
 
 Step = Callable[[Any, Array], tuple[Array, Array]]
 """`(blocks of one level, states that enter them) -> (states that leave them, outputs)`, each with the blocks of the level in

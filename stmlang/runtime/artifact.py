@@ -34,7 +34,8 @@ import numpy as np
 from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
-from stmlang.lower.program import State, run
+from stmlang.lower.execute import run
+from stmlang.lower.states import State
 from stmlang.plan.store import plan_json
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.signature import Signature, call_error

@@ -17,7 +17,9 @@ from jaxtyping import Array, Float
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
 from stmlang.graph.dag import Dag
-from stmlang.lower.program import Bundle, Program, State, gating, run
+from stmlang.lower.execute import gating, run
+from stmlang.lower.program import Bundle, Program
+from stmlang.lower.states import State
 from stmlang.lower.strategy import Whole
 from stmlang.plan.candidate import Candidate
 from stmlang.plan.plan import Plan

@@ -1,0 +1,179 @@
+"""A program run: gates, the strategy, the direct term, the sum over directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
+from stmlang.lower.block import advance, attend, contract, read, write
+from stmlang.lower.lanes import Lane, lanes
+from stmlang.lower.operands import STATE_AXES, flip, input_nodes
+from stmlang.lower.program import Bundle, Program
+from stmlang.lower.recurrent import squeezed, varies
+from stmlang.lower.states import State, entering_state, leaving_state
+from stmlang.lower.strategy import Whole
+
+NORMALIZER_EPSILON = 1e-10
+"""Added to the denominator of `normalize sum`, as linear attention does."""
+
+
+def run(
+    program: Program,
+    tables: Sequence[Bundle],
+    inputs: Mapping[str, Array],
+    gates: Mapping[str, Array],
+    initial: State | None,
+    return_state: bool,
+) -> tuple[Array, State | None]:
+    """Evaluate a scan: the result `(*nodes, head, value)` and, where asked for, the final state."""
+    if program.dag.node_count == 0:
+        return _nothing(program, initial, return_state)
+    inputs = {name: jnp.asarray(array, program.accumulator) for name, array in inputs.items()}
+    found = lanes(program, tables, inputs, gates)
+    slots = [entering_state(program, k, lane, initial) for k, lane in enumerate(found)]
+    if isinstance(program.lowering, Whole):
+        per_direction, final = _run_whole(program, program.lowering, found, slots, initial is not None, return_state)
+    else:
+        per_direction, final = list[Array](), list[Array]()
+        for lane, state in zip(found, slots, strict=True):
+            outputs, after = program.lowering.run(lane.setup, lane.tables, lane.operands, state)
+            per_direction.append(_unflipped(program, outputs))
+            final.append(after)
+    h = _combine(program, found, jnp.concatenate(per_direction))
+    state = leaving_state(program, final) if return_state else None
+    return h.astype(program.dtype), state
+
+
+def _nothing(program: Program, initial: State | None, return_state: bool) -> tuple[Array, State | None]:
+    """A scan without nodes: an empty result, and every state passes through."""
+    h = jnp.zeros(output_shape(program.scan, program.dag), program.dtype)
+    if not return_state:
+        return h, None
+    if initial is not None:
+        return h, tuple({port: jnp.asarray(array, program.accumulator) for port, array in part.items()} for part in initial)
+    shapes = state_shapes(program.scan, program.dag, final=True)
+    return h, tuple({port: jnp.zeros(shape, program.accumulator) for port, shape in part.items()} for part in shapes)
+
+
+def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> Array:
+    """The gating matrix `(*source nodes, *target nodes, head)`, the direct term on its diagonal. For `Whole` lowerings."""
+    lowering = program.lowering
+    assert isinstance(lowering, Whole)
+    if program.dag.node_count == 0:
+        return jnp.zeros(gating_shape(program.scan, program.dag), program.dtype)
+    found = lanes(program, tables, inputs, gates)
+    parts = [_unflipped_gating(program, lowering.block(lane.setup, lane.tables, lane.operands).gating) for lane in found]
+    matrix = jnp.concatenate(parts)
+    direct = _direct(program, found)
+    gate = direct.reshape(*direct.shape[:-STATE_AXES])
+    nodes = program.dag.node_count
+    diagonal = jnp.eye(nodes, dtype=matrix.dtype) * gate.reshape(*gate.shape[:2], 1, nodes)
+    if program.scan.combine == "concat":
+        matrix = (matrix + diagonal).reshape(-1, nodes, nodes)
+    else:
+        matrix = matrix.sum(0) + diagonal.sum(0)
+    shape = program.dag.node_shape
+    return jnp.moveaxis(matrix, 0, -1).reshape(*shape, *shape, matrix.shape[0])
+
+
+def _run_whole(
+    program: Program, lowering: Whole, found: Sequence[Lane], slots: Sequence[Array], resumed: bool, return_state: bool
+) -> tuple[list[Array], list[Array]]:
+    """One attention pass for the sum of all directions; states, where there are any, direction by direction."""
+    blocks = [lowering.block(lane.setup, lane.tables, lane.operands) for lane in found]
+    matrices = jnp.concatenate([_unflipped_gating(program, block.gating) for block in blocks])
+    if program.scan.combine == "sum":
+        matrices = matrices.sum(0, keepdims=True)
+    query, key, value = (_flat(program, _unflipped(program, part)[:1]) for part in found[0].operands[3:])
+    attended = attend(matrices, query, key, value)
+    outputs = [attended.reshape(*attended.shape[:2], *program.dag.node_shape, attended.shape[-1])]
+    final: list[Array] = []
+    for lane, block, state in zip(found, blocks, slots, strict=True):
+        query, key, value = (_flat(program, part) for part in lane.operands[3:])
+        entering = jnp.squeeze(state, 3)
+        if resumed:
+            seen = read(block.mark, query, entering)
+            outputs.append(_unflipped(program, seen.reshape(*seen.shape[:2], *program.dag.node_shape, seen.shape[-1])))
+        if return_state:
+            leaving = write(block.source, key, value) + advance(block.transition, entering)
+            final.append(leaving[:, :, :, None])
+    if program.scan.combine == "concat" and resumed:
+        return [outputs[0] + jnp.concatenate(outputs[1:])], final
+    return outputs, final
+
+
+def _flat(program: Program, array: Array) -> Array:
+    """`(direction, head, *nodes, index)` with one axis of nodes."""
+    return array.reshape(*array.shape[:2], program.dag.node_count, array.shape[-1])
+
+
+def _unflipped(program: Program, array: Array) -> Array:
+    """`(direction, head, *nodes, ...)` back in the coordinates of the declared topology."""
+    if program.dag.regular is None:
+        return array.reshape(*array.shape[:2], *program.dag.node_shape, array.shape[-1])
+    directions = program.scan.directions
+    return jnp.stack([flip(part, direction.senses, 1) for part, direction in zip(array, directions, strict=True)])
+
+
+def _unflipped_gating(program: Program, matrix: Array) -> Array:
+    axes = program.dag.regular
+    if axes is None:
+        return matrix
+    split = matrix.reshape(*matrix.shape[:2], *axes, *axes)
+    parts = [
+        flip(flip(part, direction.senses, 1), direction.senses, 1 + len(axes))
+        for part, direction in zip(split, program.scan.directions, strict=True)
+    ]
+    return jnp.stack(parts).reshape(matrix.shape)
+
+
+def _direct(program: Program, found: Sequence[Lane]) -> Array:
+    """The direct gate as `(direction, head, *nodes, *state)`: one entry where it is the same for all directions."""
+    once = program.scan.combine == "sum" and not program.scan.gate("direct").directional
+    return jnp.concatenate([_direct_of(program, lane) for lane in (found[:1] if once else found)])
+
+
+def _direct_of(program: Program, lane: Lane) -> Array:
+    value = lane.environment["direct"].array
+    lead = lane.frame.site_axes
+    value = jnp.moveaxis(value, [lead + 1, lead], [0, 1])
+    value = jnp.squeeze(value, (lead + 2, lead + 3))
+    sites = program.dag.regular if program.dag.regular is not None else (program.dag.node_count,)
+    shape = (value.shape[0], program.scan.heads, *sites, *value.shape[value.ndim - STATE_AXES :])
+    value = jnp.broadcast_to(value, shape)
+    return value.reshape(*value.shape[:2], *program.dag.node_shape, *value.shape[value.ndim - STATE_AXES :])
+
+
+def _direct_term(program: Program, lane: Lane, gate: Array) -> Array:
+    """`sum over k of q[k] D[k, v] k[k] v[v]`, `(direction, head, *nodes, value)`."""
+    nodes = program.dag.node_shape
+    sites = nodes if program.dag.regular is not None else (program.dag.node_count,)
+    query, key, value = (
+        jnp.moveaxis(input_nodes(lane.frame, lane.environment, name, sites), -2, 0).reshape(program.scan.heads, *nodes, -1)
+        for name in ("q", "k", "v")
+    )
+    if program.scan.normalize != "none":
+        value = jnp.concatenate([value, jnp.ones((*value.shape[:-1], 1), value.dtype)], axis=-1)
+    letters = varies(gate)
+    return contract(f"...{letters},...k,...k,...v->...v", squeezed(gate), query, key, value)
+
+
+def _combine(program: Program, found: Sequence[Lane], outputs: Array) -> Array:
+    """Directions summed or side by side, the direct term added, the normalizer divided out: `(*nodes, head, value)`."""
+    direct = _direct_term(program, found[0], _direct(program, found))
+    if program.scan.combine == "concat":
+        outputs = outputs + direct
+        outputs = outputs.reshape(-1, *outputs.shape[2:])
+    else:
+        outputs = outputs.sum(0) + direct.sum(0)
+    match program.scan.normalize:
+        case "none":
+            pass
+        case "sum":
+            outputs = outputs[..., :-1] / (outputs[..., -1:] + NORMALIZER_EPSILON)
+        case "mlstm":
+            outputs = outputs[..., :-1] / jnp.maximum(jnp.abs(outputs[..., -1:]), 1)
+    return jnp.moveaxis(outputs, 0, -2)

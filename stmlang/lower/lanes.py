@@ -1,0 +1,67 @@
+"""Gates evaluated and laid out for the strategy of a program, one lane for each bundle of directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from stmlang.lower.evaluate import evaluate
+from stmlang.lower.operands import Operands, ragged_operands, regular_operands
+from stmlang.lower.program import Bundle, Program
+from stmlang.lower.strategy import Setup, Tables
+from stmlang.lower.values import Environment, Frame
+
+
+class Lane(NamedTuple):
+    """A bundle of directions ready for its strategy."""
+
+    setup: Setup
+    tables: Tables
+    operands: Operands
+    environment: Environment
+    frame: Frame
+
+
+def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> list[Lane]:
+    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as `(*nodes, head, index)`."""
+    scan, dag = program.scan, program.dag
+    regular = dag.regular is not None
+    found: list[Lane] = []
+    for number, (setup, bundle) in enumerate(zip(program.setups, tables, strict=True)):
+        frame = Frame(scan, dag.ports, len(dag.node_shape) if regular else 1, dag.node_count, bundle.sites, program.accumulator)
+        leaves = {leaf.name: _leaf(program, leaf.name, gates[leaf.name], number) for leaf in scan.leaves}
+        nodes = dag.node_shape if regular else (dag.node_count,)
+        flat = {name: jnp.reshape(array, (*nodes, *array.shape[-2:])) for name, array in inputs.items()}
+        environment = evaluate(frame, leaves, flat)
+        if dag.regular is not None:
+            operands = regular_operands(frame, environment, dag.regular)
+        else:
+            operands = ragged_operands(frame, environment, dag.edge_count, len(dag.line_edges))
+            if bundle.line is not None:
+                operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
+        if scan.normalize != "none":
+            ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
+            operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
+        found.append(Lane(setup, bundle.strategy, operands, environment, frame))
+    return found
+
+
+def _leaf(program: Program, name: str, array: Array, bundle: int) -> Array:
+    """A leaf with a direction axis; on a ragged topology only its bundle's direction, and all node axes made one."""
+    leaf, scan, dag = program.scan.leaf(name), program.scan, program.dag
+    ragged = dag.regular is None
+    dense = [index for index in leaf.indices if not (ragged and index in ("out", "in"))]
+    axis = array.ndim - len(dense)
+    if not (leaf.directional and len(scan.directions) > 1):
+        array = jnp.expand_dims(array, axis)
+    else:
+        axis -= 1
+        if ragged:
+            array = jax.lax.slice_in_dim(array, bundle, bundle + 1, axis=axis)
+    if ragged and leaf.kind != "param":
+        array = jnp.reshape(array, (-1, *array.shape[axis - 1 :]))
+    return array

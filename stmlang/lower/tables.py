@@ -1,0 +1,36 @@
+"""Index tables: integer arrays that say where things stand, known while a program is built or given to it as arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+Places = np.ndarray | Array
+"""Positions along an axis; those past its end stand for something that is not there, and read zero."""
+
+ABSENT = np.int32(2**31 - 1)
+"""Past the end of every axis."""
+
+
+def padded(rows: Sequence[Sequence[int]], width: int | None = None) -> Int[np.ndarray, "rows width"]:
+    """Rows of unequal length as one table, filled up with `ABSENT`."""
+    width = max((len(row) for row in rows), default=0) if width is None else width
+    table = np.full((len(rows), width), ABSENT, np.int32)
+    for k, row in enumerate(rows):
+        table[k, : len(row)] = row
+    return table
+
+
+def select(array: Array, places: Places, axis: int) -> Array:
+    """Entries along an axis. Places known now that are contiguous become a slice."""
+    if isinstance(places, np.ndarray):
+        if len(places) == 0:
+            return jax.lax.slice_in_dim(array, 0, 0, axis=axis % array.ndim)
+        first, last = int(places[0]), int(places[-1])
+        if last - first + 1 == len(places) and bool((np.diff(places) == 1).all()):
+            return jax.lax.slice_in_dim(array, first, last + 1, axis=axis % array.ndim)
+    return jnp.take(array, places, axis=axis, mode="fill", fill_value=0)

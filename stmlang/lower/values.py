@@ -1,0 +1,150 @@
+"""Values of gate expressions: arrays in one layout, and the sites where they live.
+
+Every value has the same axes in the same order, `(*sites, head, direction, out, in, key, key', value, value', track, track')`,
+of size one where it does not vary, so that broadcasting by name is broadcasting by position.
+
+On a regular topology the sites are the node axes, and `out`, `in` are dense axes of ports. On a ragged one there is a single
+site axis: nodes, or edges seen from the node they leave (`out`) or enter (`in`), or line edges; the axes `out` and `in` stay of
+size one. A ragged topology is evaluated for one direction at a time, since "leaves" and "enters" depend on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from stmlang.lower.tables import Places
+from stmlang.scan.expression import INDICES, Index
+from stmlang.scan.scan import Scan
+
+Site = Literal["constant", "node", "out", "in", "line"]
+
+
+class Sites(NamedTuple):
+    """The index tables of a ragged topology in one direction. Open ends hold the number of nodes."""
+
+    tail: Int[Places, " edges"]
+    head: Int[Places, " edges"]
+    line_in: Int[Places, " line_edges"]
+    line_out: Int[Places, " line_edges"]
+    line_node: Int[Places, " line_edges"]
+    port: Int[Places, " edges"]
+    mask: Places | None
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array in the layout above. `site` is "node" or "constant" on regular topologies, where both broadcast alike."""
+
+    array: Array
+    site: Site
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What evaluation needs besides the arrays: the scan, how many site axes there are, and the ragged tables."""
+
+    scan: Scan
+    ports: tuple[str, ...]
+    site_axes: int
+    nodes: int
+    sites: Sites | None
+    dtype: Any
+
+    def axis(self, index: Index) -> int:
+        return self.site_axes + 2 + INDICES.index(index)
+
+    @property
+    def rank(self) -> int:
+        return self.site_axes + 2 + len(INDICES)
+
+    def size(self, index: Index) -> int:
+        """The size of a state index."""
+        return {"key": self.scan.key, "value": self.scan.value, "track": self.scan.track}[index.rstrip("'")]
+
+
+Environment = dict[str, Value]
+"""Gates by name."""
+
+
+def clip(x: Array, low: float, high: float) -> Array:
+    """`min(max(x, low), high)` with gradient one on the closed interval and zero outside."""
+    if low != float("-inf"):
+        x = jnp.where(x < low, jnp.asarray(low, x.dtype), x)
+    if high != float("inf"):
+        x = jnp.where(x > high, jnp.asarray(high, x.dtype), x)
+    return x
+
+
+def pick(array: Array, axis: int, position: int) -> Array:
+    """One entry of an axis, kept at size one; an axis of size one is the same everywhere."""
+    if array.shape[axis] == 1:
+        return array
+    return jax.lax.slice_in_dim(array, position, position + 1, axis=axis)
+
+
+def join(parts: list[Array], axis: int) -> Array:
+    if len(parts) == 1:
+        return parts[0]
+    shape = list(jnp.broadcast_shapes(*(part.shape for part in parts)))
+    return jnp.concatenate([jnp.broadcast_to(part, shape) for part in parts], axis=axis)
+
+
+# --- sites of ragged topologies ----------------------------------------------------------------------------------------
+
+
+def at_site(frame: Frame, value: Value, target: Site) -> Value:
+    """The same value seen from finer sites: from a node to its edges, from edges to the line edges they are part of."""
+    sites = frame.sites
+    if sites is None or value.site in ("constant", target):
+        return value
+    match (value.site, target):
+        case ("node", "out"):
+            table = sites.tail
+        case ("node", "in"):
+            table = sites.head
+        case ("node", "line"):
+            table = sites.line_node
+        case ("out", "line"):
+            table = sites.line_out
+        case ("in", "line"):
+            table = sites.line_in
+        case _:
+            raise AssertionError(f"no way from {value.site} to {target}")
+    return Value(jnp.take(value.array, table, axis=0, mode="clip"), target)
+
+
+def common(frame: Frame, values: list[Value]) -> tuple[list[Array], Site]:
+    """Arrays brought to the coarsest site that is finer than all of theirs."""
+    found = {value.site for value in values} - {"constant"}
+    site: Site
+    if "line" in found or {"out", "in"} <= found:
+        site = "line"
+    else:
+        site = "out" if "out" in found else "in" if "in" in found else "node" if "node" in found else "constant"
+    return [at_site(frame, value, site).array for value in values], site
+
+
+def group_by(frame: Frame, value: Value, over: Index) -> tuple[Value, Places, int, Site]:
+    """The value expanded along a ragged port index, the group of each entry, the number of groups, the site of the groups."""
+    sites = frame.sites
+    assert sites is not None
+    if value.site in ("constant", "node"):
+        expanded = at_site(frame, Value(_with_sites(frame, value), "node"), "out" if over == "out" else "in")
+    elif value.site == over or value.site == "line":
+        expanded = value
+    else:
+        expanded = at_site(frame, value, "line")
+    if expanded.site == "line":
+        edges = sites.tail.shape[0]
+        return expanded, (sites.line_in if over == "out" else sites.line_out), edges, ("in" if over == "out" else "out")
+    return expanded, (sites.tail if over == "out" else sites.head), frame.nodes, "node"
+
+
+def _with_sites(frame: Frame, value: Value) -> Array:
+    array = value.array
+    return jnp.broadcast_to(array, (frame.nodes, *array.shape[1:])) if value.site == "constant" else array
