@@ -1,0 +1,1 @@
+"""Measurements that are kept: run by `make bench`, written to build/bench/."""

@@ -1,0 +1,79 @@
+"""The digits study: its data, its report, and a short run of the whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stmlang.experiments.digits.__main__ import main, parse
+from stmlang.experiments.digits.data import batches, load, shifted
+from stmlang.experiments.digits.settings import Settings
+
+
+def test_split_is_fixed_and_stratified() -> None:
+    train, test = load()
+    assert (len(train), len(test)) == (1437, 360)
+    assert set(np.bincount(test.labels)) <= {35, 36, 37}
+    seen = {image.tobytes() for image in train.pixels}
+    assert sum(image.tobytes() in seen for image in test.pixels) == 0
+    assert train.pixels.min() == 0
+    assert train.pixels.max() == 1
+    again, _ = load()
+    np.testing.assert_array_equal(train.pixels, again.pixels)
+
+
+def test_shifts_move_whole_images() -> None:
+    train, _ = load()
+    pixels = train.pixels[:50]
+    moved = shifted(pixels, 1, np.random.default_rng(0))
+    assert moved.shape == pixels.shape
+    for image, original in zip(moved, pixels, strict=True):
+        wide = np.pad(original, ((1, 1), (1, 1), (0, 0)))
+        assert any(np.array_equal(image, wide[i : i + 8, j : j + 8]) for i in range(3) for j in range(3))
+    np.testing.assert_array_equal(shifted(pixels, 0, np.random.default_rng(0)), pixels)
+
+
+def test_batches_are_full_and_show_every_image_once() -> None:
+    train, _ = load()
+    labels = [batch.labels for batch in batches(train, 64, 0, np.random.default_rng(0))]
+    assert {len(part) for part in labels} == {64}
+    assert len(labels) == 1437 // 64
+
+
+def test_command_line() -> None:
+    assert parse([]) == Settings()
+    assert parse(["--epochs", "3", "--seed", "7", "--out", "x"]) == Settings(epochs=3, seed=7, out=Path("x"))
+    with pytest.raises(SystemExit):
+        parse(["--epochs", "0"])
+
+
+def test_short_run_writes_everything_and_fails_below_its_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--epochs", "1", "--out", str(tmp_path), "--target", "0.99"]) == 1
+    assert "below the target of 99%" in capsys.readouterr().out
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [
+        "image_d.cpu.stmx",
+        "image_d.gpu.stmx",
+        "image_p.cpu.stmx",
+        "image_p.gpu.stmx",
+        "report.html",
+    ]
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<svg") == 6
+    assert not re.search(r"(src|href)=\"(?!#)", page.replace("xlink:href", "")), "the report must need nothing else"
+    for part in ("P layer, trained", "D layer, before training", "std:plstm/image_p", "chosen", "SHA-256"):
+        assert part in page
+
+
+@pytest.mark.slow
+def test_whole_run_reaches_its_target_and_repeats_to_the_bit(tmp_path: Path) -> None:
+    digests: list[str] = []
+    for name in ("first", "second"):
+        assert main(["--out", str(tmp_path / name)]) == 0
+        found = re.search(r"digest ([0-9a-f]{64})", (tmp_path / name / "report.html").read_text())
+        assert found is not None
+        digests.append(found[1])
+    assert digests[0] == digests[1]

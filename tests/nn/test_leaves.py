@@ -1,0 +1,120 @@
+"""The parameters behind the gates: where they start, how many there are, which features they see."""
+
+from __future__ import annotations
+
+import math
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+import stmlang
+from stmlang.nn import ScanLayer
+from tests.nn.cases import CASES, DIM, EDGE_DIM, Case, features
+
+SMALL = math.sqrt(0.4)
+
+
+def parameters(layer: ScanLayer) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(layer, eqx.is_inexact_array)))
+
+
+def test_image_p_starts_as_in_the_paper() -> None:
+    layer = ScanLayer(stmlang.compile("std:plstm/image_p", rows=4, cols=4), 192, key=jax.random.key(0))
+    bias = {name: np.asarray(array) for name, array in layer.leaves.bias.items()}
+    assert {name: array.shape for name, array in bias.items()} == {
+        "angle": (3, 4),
+        "decay": (3, 4),
+        "strength": (3, 4),
+        "mark": (3, 4),
+        "direct": (3,),
+    }
+    np.testing.assert_allclose(bias["angle"], np.repeat([[-2.0], [0.0], [2.0]], 4, axis=1))
+    for name, start in {"strength": -4, "mark": -4, "direct": -6, "decay": 1}.items():
+        assert (bias[name] == start).all(), name
+    assert layer.norm.eps == 1e-5
+    for name, weight in layer.leaves.weight.items():
+        assert weight.shape == (*bias[name].shape, 192)
+        np.testing.assert_allclose(np.std(weight), SMALL / math.sqrt(192), rtol=0.15, err_msg=name)
+    for part in (layer.query, layer.key, layer.value):
+        np.testing.assert_allclose(np.std(part.weight), SMALL / math.sqrt(192), rtol=0.05)
+        assert not np.asarray(part.bias).any()
+
+
+def test_image_d_starts_as_in_the_paper() -> None:
+    layer = ScanLayer(stmlang.compile("std:plstm/image_d", rows=4, cols=4), 192, key=jax.random.key(0))
+    shapes = {name: array.shape for name, array in layer.leaves.bias.items()}
+    assert shapes == {"source": (3, 4, 2), "mark": (3, 4, 2), "direct": (3,), "transition": (3, 4, 2, 2)}
+    starts = {name: set(np.unique(array)) for name, array in layer.leaves.bias.items()}
+    assert starts == {"source": {-4.0}, "mark": {-4.0}, "direct": {-6.0}, "transition": {1.0}}
+
+
+@pytest.mark.parametrize(
+    ("case", "gates"),
+    [
+        (CASES[0], 4 * 2 * (DIM + 1)),  # a chain has one direction and no port index
+        (CASES[1], (4 * 4 + 1) * 2 * (DIM + 1)),  # four gates for each of four directions, and direct
+        (CASES[2], (4 * (2 + 2 + 4) + 1) * 2 * (DIM + 1)),
+        (CASES[4], (3 * 2 + 1) * 2 * (DIM + 1)),
+    ],
+    ids=str,
+)
+def test_count_of_parameters(case: Case, gates: int) -> None:
+    projections = 2 * (4 + 4 + 5) * (DIM + 1) + DIM * 2 * 5
+    assert parameters(case.layer()) == projections + 2 * 5 + gates
+
+
+def test_one_set_of_parameters_serves_all_edges() -> None:
+    layer = CASES[5].layer()
+    wide, both = DIM + EDGE_DIM, DIM + 2 * EDGE_DIM
+    shapes = {name: array.shape for name, array in layer.leaves.weight.items()}
+    assert shapes["source"] == (2, 2, wide)
+    assert shapes["mark"] == (2, 2, wide)
+    assert shapes["share"] == (2, 2, both)
+    assert shapes["decay"] == (2, 2, DIM)
+    assert shapes["direct"] == (2, DIM)
+
+
+def test_edges_see_the_features_that_the_spec_names() -> None:
+    """Edge by edge and pair by pair, in both senses, with plain loops."""
+    layer = CASES[5].layer()
+    dag = layer.op.dag
+    x, named = features(layer)
+    e = np.asarray(named["edge_features"])
+    gates = layer.gates(x, **named)
+    x = np.asarray(x)
+
+    def value(name: str, direction: int, *parts: np.ndarray) -> np.ndarray:
+        weight, bias = layer.leaves.weight[name], layer.leaves.bias[name]
+        return np.asarray(weight[:, direction]) @ np.concatenate(parts) + np.asarray(bias[:, direction])
+
+    for edge, (tail, head) in enumerate(zip(dag.tail, dag.head, strict=True)):
+        for direction, (leaves, enters) in enumerate([(tail, head), (head, tail)]):
+            if leaves >= 0:
+                found = np.asarray(gates["source"])[edge, :, direction]
+                np.testing.assert_allclose(found, value("source", direction, x[leaves], e[edge]), atol=1e-5)
+            if enters >= 0:
+                found = np.asarray(gates["mark"])[edge, :, direction]
+                np.testing.assert_allclose(found, value("mark", direction, x[enters], e[edge]), atol=1e-5)
+    for pair, (first, second) in enumerate(dag.line_edges):
+        node = dag.head[first]
+        for direction, (into, out) in enumerate([(first, second), (second, first)]):
+            found = np.asarray(gates["share"])[pair, :, direction]
+            np.testing.assert_allclose(found, value("share", direction, x[node], e[out], e[into]), atol=1e-5)
+
+
+def test_open_edges_see_no_node() -> None:
+    spec = """
+    scan ends(heads = 1, key = 2, value = 2) on dag { -> a; a -> b; b -> } {
+        source[out] = linear(x, e[out], bias = 3)
+        mark[in]    = linear(x, e[in])
+        transition  = 0.5
+    }
+    """
+    layer = ScanLayer(stmlang.compile(spec), DIM, key=jax.random.key(0), edge_dim=EDGE_DIM)
+    x, named = features(layer)
+    dag, gates = layer.op.dag, layer.gates(x, **named)
+    entering = int(dag.entering[0])
+    weight = np.asarray(layer.leaves.weight["source"])[0, DIM:]
+    np.testing.assert_allclose(gates["source"][entering, 0], weight @ named["edge_features"][entering] + 3, atol=1e-5)
