@@ -80,10 +80,10 @@ DELTA = """
     transition[key, key'] = eye[key, key'] - beta * k[key] * k[key']
     read after
 """
-ROTATION = """
+MATRIX = """
     source[out] = given()
-    transition[out, in, value, value'] = given(-0.5, 0.5)
-    mark[in] = given()
+    transition[out, in, key, key', value] = given(-0.5, 0.5)
+    mark[in, value] = given()
     direct = given()
 """
 TRACKS = """
@@ -164,7 +164,7 @@ CASES: tuple[Case, ...] = (
     Case("grid 8x8 P", SQUARE.format(8, 8), RANK_ONE + ALL + PROPAGATE, ways({"tile": (4, 4)}, dense=False), heads=1),
     Case("grid 8x8 D", SQUARE.format(8, 8), MULTITREE + ALL + DISTRIBUTE, ways({"tile": (3, 8)}, dense=False), heads=1),
     Case("grid 9x13", SQUARE.format(9, 13), GIVEN + NONE, ways({"tile": (4, 4)}, {"tile": (9, 2)}), heads=1),
-    Case("grid 4x3 matrix", SQUARE.format(4, 3), ROTATION + "    directions +rows -cols, -rows +cols concat\n" + NONE, ANY),
+    Case("grid 4x3 matrix", SQUARE.format(4, 3), MATRIX + "    directions +rows -cols, -rows +cols concat\n" + NONE, ANY),
     Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, ANY),
     Case(
         "grid 3x4x5",
@@ -180,11 +180,11 @@ CASES: tuple[Case, ...] = (
     Case("alarm", 'dag from "alarm.bif"', GIVEN + BOTH + NONE, ways({"block": 8}), heads=1, files=("dags/bif/alarm.bif",)),
     Case("dag given", SMALL, GIVEN + BOTH + NONE, ways({"block": 2}), exact=True),
     Case("dag D", SMALL, GIVEN + BOTH + DISTRIBUTE, ways({"block": 4})),
-    Case("dag matrix", SMALL, ROTATION + BOTH + NONE, ANY),
+    Case("dag matrix", SMALL, MATRIX + BOTH + NONE, ANY),
     Case(
         "dag delta",
         SMALL,
-        DELTA.replace("source = beta", "source[out] = beta") + BACKWARD,
+        DELTA + BACKWARD,
         ANY,
     ),
     Case("random dag", random_dag(24, 50, seed=1), RAGGED + BOTH + PROPAGATE, ways({"block": 8}), heads=1),

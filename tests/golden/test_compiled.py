@@ -1,0 +1,54 @@
+"""Every strategy gives the numbers of the pLSTM authors."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import stmlang
+from tests.golden.cases import ALL, CHAINS, GRAPHS, Case, load
+from tests.golden.test_plstm import close
+from tests.helpers.data import data_folder
+
+jax.config.update("jax_enable_x64", True)
+
+LARGE = 100
+"""From so many nodes on only one strategy that forms the gating matrix is compiled: it takes seconds."""
+
+
+def ways(name: str, case: Case) -> list[tuple[str, dict | None]]:
+    """The strategies that take a case."""
+    if case.track > 1:
+        return [("recurrent", None)]
+    tile = {"block": 4} if name in GRAPHS else {"tile": (5,) if name in CHAINS else (3, 2)}
+    found = [("recurrent", None), ("parallel", None), ("chunkwise", tile), ("dense", None)]
+    return found[:3] if case.q[..., 0, 0].size >= LARGE // case.count else found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_value(name: str) -> None:
+    case = load(data_folder("golden/plstm"), name)
+    for strategy, config in ways(name, case):
+        op = stmlang.compile(case.spec, dtype="float64", strategy=strategy, config=config)
+        found, state = op(case.q, case.k, case.v, case.gates, case.initial, return_state=True)
+        close(np.asarray(found), case.h)
+        if case.final is not None:
+            close(np.asarray(state[0]["a"]), case.final[0]["a"])
+        if case.gating is not None and case.track == 1 and strategy == "parallel":
+            close(np.asarray(op.gating_matrix(case.gates)), case.gating)
+
+
+@pytest.mark.parametrize("name", [name for name in GRAPHS if name.startswith("graph_")])
+def test_gradient(name: str) -> None:
+    case = load(data_folder("golden/plstm"), name)
+    for strategy, config in ways(name, case):
+        op = stmlang.compile(case.spec, dtype="float64", strategy=strategy, config=config)
+        product = jax.jit(jax.grad(lambda *given, op=op: jnp.sum(op(*given) * case.cotangent), argnums=(0, 1, 2, 3)))
+        *inputs, gates = product(case.q, case.k, case.v, case.gates)
+        for argument, gradient in (dict(zip("qkv", inputs, strict=True)) | gates).items():
+            wanted = case.gradients[argument]
+            if argument == "transition":
+                gradient = np.where(case.gates["transition"] == 0, 0, gradient)
+            close(np.asarray(gradient), wanted)
