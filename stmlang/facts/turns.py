@@ -31,7 +31,7 @@ def single_paths(scan: Scan, classes: PortClasses, allowed: Bools, masked: bool,
         return "the line edges that are left make a multitree: one path between any two edges"
     if not allowed.any():
         return "nothing is passed on at all"
-    if _factors_are_trees(scan.topology) and turns_are_multitree(allowed):
+    if factors_are_trees(scan.topology) and turns_are_multitree(allowed):
         return _turn_words(classes, allowed)
     if dag is not None and dag.regular is None and _one_path_each(scan, allowed, dag):
         return "the line graph of this graph is a multitree: one path between any two edges"
@@ -48,7 +48,7 @@ def _turn_words(classes: PortClasses, allowed: Bools) -> str:
     return f"turns lead from {', from '.join(turns)} only, never back, so there is one path between any two edges"
 
 
-def _factors_are_trees(topology: Topology) -> bool:
+def factors_are_trees(topology: Topology) -> bool:
     """Whether a topology is a product of chains and trees: then the path within each factor is unique."""
     match topology:
         case Regular() | CompleteTree():
@@ -56,7 +56,7 @@ def _factors_are_trees(topology: Topology) -> bool:
         case Static(tree=tree) | FromFile(tree=tree) | Runtime(tree=tree):
             return tree
         case Product(factors=factors):
-            return all(_factors_are_trees(factor) for factor in factors)
+            return all(factors_are_trees(factor) for factor in factors)
 
 
 def _one_path_each(scan: Scan, allowed: Bools, dag: Dag) -> bool:

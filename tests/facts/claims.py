@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from stmlang.facts import Facts, Verdict
 from stmlang.facts.dependence import Dependence
 from stmlang.facts.intervals import Intervals
 from stmlang.facts.simplex import Simplex
@@ -153,3 +154,52 @@ def check_simplex(evaluator: Evaluator, value: Value, port: int) -> None:
     continued = np.isin(np.arange(len(here)), sites.line[:, 1])
     assert not (whole[here[sites.line[:, 1]]] < 0).any()
     assert not (np.abs(total[here & continued] - 1) > 1e-12).any(), total[here & continued]
+
+
+def path_counts(evaluator: Evaluator, used: np.ndarray) -> np.ndarray:
+    """How many paths lead from edge to edge through the line edges that are used: the inverse of one minus the adjacency."""
+    sites, count = evaluator.sites, evaluator.dag.edge_count
+    steps = np.zeros((count, count))
+    line = sites.line[used]
+    np.add.at(steps, (sites.out_edge[line[:, 0]], sites.in_edge[line[:, 1]]), 1.0)
+    return np.linalg.inv(np.eye(count) - steps)
+
+
+def check_verdict(verdict: Verdict, evaluators: list[Evaluator]) -> None:
+    """The mode that is said to hold holds."""
+    for evaluator in evaluators:
+        value = evaluator.gates["transition"]
+        with np.errstate(all="ignore"):
+            total, _ = column_sums(evaluator, value)
+            entries = norms(evaluator.spread(value, ("out", "in"), value.states))
+        if verdict.mode == "P" or verdict.also:
+            assert not (total > 1 + 1e-12).any(), (verdict, total)
+        if verdict.mode == "D" or verdict.also:
+            assert not (entries > 1 + 1e-12).any(), (verdict, entries)
+            used = ((entries != 0) & ~np.isnan(entries)).any(tuple(range(1, entries.ndim)))
+            assert path_counts(evaluator, used).max(initial=0) <= 1, verdict
+
+
+def close(first: Value, second: Value, evaluator: Evaluator) -> bool:
+    """Whether two values are the same wherever both are finite and not close to the ends of the number range."""
+    _, _, (a, b) = evaluator.together([first, second])
+    with np.errstate(all="ignore"):
+        bad = ~np.isfinite(a) | ~np.isfinite(b) | (np.abs(b) > 1e100) | (np.abs(b) < 1e-100)
+        return bool((bad | np.isclose(a, b, rtol=1e-9)).all())
+
+
+def times(evaluator: Evaluator, first: Value, second: Value) -> Value:
+    ports, states, (a, b) = evaluator.together([first, second])
+    with np.errstate(all="ignore"):
+        return Value(ports, states, a * b)
+
+
+def check_forms(facts: Facts, evaluator: Evaluator) -> None:
+    """The factors of a rank-one transition multiply to it."""
+    if facts.rank_one is None:
+        return
+    with np.errstate(all="ignore"):
+        out, into = evaluator.evaluate(facts.rank_one.out_factor), evaluator.evaluate(facts.rank_one.in_factor)
+    assert "in" not in out.ports
+    assert "out" not in into.ports
+    assert close(times(evaluator, out, into), evaluator.gates["transition"], evaluator)

@@ -17,7 +17,7 @@ MULTITREE = dag(5, [(0, 2), (1, 2), (2, 3), (2, 4), (4, -1), (3, -1)])
 TOPOLOGIES: dict[str, tuple[Topology, tuple[Direction, ...]]] = {
     "chain": (grid(3), orientations(1)),
     "grid": (grid(2, 2), orientations(2)[:2]),
-    "volume": (grid(2, 1, 2), orientations(3)[:1]),
+    "volume": (grid(2, 2, 2), orientations(3)[5:6]),
     "diamond": (DIAMOND, BOTH),
     "multitree": (MULTITREE, BOTH),
     "tree": (CompleteTree(2, 2, NOWHERE), BOTH),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -9,16 +10,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stmlang.facts.classes import port_classes
-from stmlang.facts.dependence import Dependence
-from stmlang.facts.intervals import Intervals
-from stmlang.facts.lengths import Lengths
-from stmlang.facts.operators import Operators
-from stmlang.facts.simplex import Simplex
-from stmlang.facts.zeros import Zeros
+from stmlang.facts import analyse
+from stmlang.facts.bounds import Bounds
 from stmlang.graph.build import dag_of
+from stmlang.scan.scan import Mode
 from tests.facts.build import sample
-from tests.facts.claims import SPECIAL, TAME, check_bounds, check_dependence, check_intervals, check_zeros
+from tests.facts.claims import (
+    SPECIAL,
+    TAME,
+    check_bounds,
+    check_dependence,
+    check_forms,
+    check_intervals,
+    check_verdict,
+    check_zeros,
+)
 from tests.facts.random_scans import TOPOLOGIES, random_scan
 
 ORDINARY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -28,19 +34,32 @@ ORDINARY = settings(max_examples=60, deadline=None, suppress_health_check=list(H
 @ORDINARY
 @given(seed=st.integers(0, 2**32), with_dag=st.booleans())
 def test_facts_hold(name: str, seed: int, with_dag: bool) -> None:
-    random = Random(seed)
-    scan = random_scan(random, name)
+    scan = random_scan(Random(seed), name)
     dag = dag_of(scan.topology)
-    classes = port_classes(scan, dag if with_dag else None)
-    intervals = Intervals(scan, classes)
-    zeros = Zeros(scan, classes, intervals)
-    dependence = Dependence(scan, classes, zeros)
-    lengths = Lengths(scan, classes, intervals)
-    simplex = Simplex(scan, classes, intervals, Operators(scan, classes, intervals, lengths))
+    bounds = Bounds.of(scan, dag if with_dag else None)
     rng = np.random.default_rng(seed)
     for values in (SPECIAL, TAME, None):
         for evaluator in sample(scan, dag, rng, values):
-            check_intervals(intervals, evaluator)
-            check_zeros(zeros, evaluator)
-            check_dependence(dependence, evaluator)
-            check_bounds(simplex, evaluator)
+            check_intervals(bounds.intervals, evaluator)
+            check_zeros(bounds.zeros, evaluator)
+            check_dependence(bounds.dependence, evaluator)
+            check_bounds(bounds.simplex, evaluator)
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+@ORDINARY
+@given(seed=st.integers(0, 2**32), with_dag=st.booleans())
+def test_verdicts_hold(name: str, seed: int, with_dag: bool) -> None:
+    scan = random_scan(Random(seed), name)
+    dag = dag_of(scan.topology)
+    facts = analyse(scan, dag if with_dag else None)
+    rng = np.random.default_rng(seed)
+    assert scan.stabilize in (Mode.NONE, Mode.AUTO) or facts.verdict.mode == scan.stabilize.value
+    for values in (TAME, None, SPECIAL):
+        evaluators = sample(facts.scan, dag, rng, values)
+        check_verdict(facts.verdict, evaluators)
+        for evaluator in evaluators:
+            check_forms(facts, evaluator)
+    if facts.verdict.inserted:
+        again = analyse(replace(facts.scan, stabilize=Mode(facts.verdict.mode)), dag if with_dag else None)
+        assert again.verdict.kind == f"proved {facts.verdict.mode}"

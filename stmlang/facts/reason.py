@@ -1,0 +1,176 @@
+"""Proofs and failed proofs in words."""
+
+from __future__ import annotations
+
+from math import isfinite, lgamma, log, prod
+
+from stmlang.facts.bounds import ROUNDING, Bounds
+from stmlang.facts.rewrite import factors
+from stmlang.scan.expression import Apply, Expr, Function, GateRef, LeafRef, Normalize, Number, Power, Split
+from stmlang.scan.scan import Scan
+from stmlang.scan.show import show_expr
+from stmlang.scan.sizes import regular_part
+from stmlang.scan.topology import Topology, kind_of
+
+LONGEST = 60
+"""Characters of an expression that are shown."""
+
+
+def show_bound(value: float) -> str:
+    """A bound to six digits; what rounding left beside a whole number goes."""
+    return "any number" if not isfinite(value) else f"{round(value, 12):.6g}"
+
+
+def named(expr: Expr) -> str:
+    """An expression as it is called in a sentence."""
+    text = expr.gate if isinstance(expr, GateRef) else show_expr(expr)
+    return text if len(text) <= LONGEST else text[: LONGEST - 4] + " ..."
+
+
+def column_steps(bounds: Bounds) -> list[str]:
+    """Why every column of the transition sums to at most what it does."""
+    worst = float(bounds.columns.max())
+    end = f"every column of transition sums to at most {show_bound(worst)}"
+    gate = bounds.scan.gate("transition")
+    if bounds.classes.single:
+        return [*entry_steps(bounds), f"with one port a column is one entry: {end}"]
+    if len(gate.clauses) == 1:
+        steps = _product_steps(bounds, gate.clauses[0].value)
+        if steps:
+            return [*steps, f"so {end}"]
+    return [*entry_steps(bounds), f"so {end}"]
+
+
+def _product_steps(bounds: Bounds, value: Expr) -> list[str]:
+    """A factor that sums to at most one over `out`, and the others in magnitude."""
+    parts = [part for _, part in factors(value)[1]]
+    sums = [float(bounds.simplex.of(part).total.max()) for part in parts]
+    spread = [k for k, part in enumerate(parts) if "out" in bounds.operators.of(part).free and sums[k] <= 1 + ROUNDING]
+    if not spread:
+        return []
+    chosen = spread[0]
+    others = [magnitude_step(bounds, part) for k, part in enumerate(parts) if k != chosen and not isinstance(part, Number)]
+    return [*others, _sum_step(bounds, parts[chosen], sums[chosen])]
+
+
+def _sum_step(bounds: Bounds, expr: Expr, total: float) -> str:
+    exact = bool(bounds.simplex.of(expr).simplex.all())
+    claim = f"sums to {'1' if exact else f'at most {show_bound(total)} in magnitude'} over out"
+    definition = _definition(bounds, expr)
+    why = f" because {_form(definition)}" if definition is not expr or isinstance(definition, Split | Normalize) else ""
+    return f"{named(expr)} {claim}{why}"
+
+
+def _definition(bounds: Bounds, expr: Expr) -> Expr:
+    """What a reference stands for, if its gate has a single equation."""
+    if isinstance(expr, GateRef):
+        gate = bounds.scan.gate(expr.gate)
+        if len(gate.clauses) == 1:
+            return gate.clauses[0].value
+    return expr
+
+
+def _form(expr: Expr) -> str:
+    match expr:
+        case Split():
+            return "a split divides one between the ports"
+        case Normalize(kind="softmax"):
+            return "a softmax sums to 1"
+        case Normalize(kind="l1"):
+            return "l1norm divides by the sum of magnitudes"
+        case _:
+            return f"it is {named(expr)}"
+
+
+def entry_steps(bounds: Bounds) -> list[str]:
+    """Why the entries of the transition are at most what they are: once for all equations, or each equation for itself."""
+    gate = bounds.scan.gate("transition")
+    norm = "|transition|" if not bounds.pairs else "the spectral norm of transition"
+    worst = float(bounds.entries.max(initial=0.0))
+    if len(gate.clauses) == 1:
+        return [_because(bounds, norm, gate.clauses[0].value, worst)]
+    steps: list[str] = []
+    for clause in gate.clauses:
+        place = ", ".join(f"{index} = {port}" for index, port in clause.ports) or "elsewhere"
+        if bounds.zeros.everywhere(clause.value):
+            steps.append(f"transition[{place}] is zero")
+        else:
+            own = float(bounds.operators.of(clause.value).norm.max())
+            steps.append(_because(bounds, f"{norm} at [{place}]", clause.value, own))
+    return steps
+
+
+def magnitude_step(bounds: Bounds, expr: Expr) -> str:
+    """`|decay| <= 1 because tanh lies in [-1, 1]`."""
+    return _because(bounds, f"|{named(expr)}|", expr, float(bounds.operators.of(expr).norm.max()))
+
+
+def _because(bounds: Bounds, subject: str, expr: Expr, bound: float) -> str:
+    claim = f"{subject} <= {show_bound(bound)}" if isfinite(bound) else f"{subject} has no bound"
+    reasons = [text for part in _parts(bounds, expr) if (text := _range(bounds, part)) is not None]
+    if not isfinite(bound) or not reasons:
+        return claim
+    return f"{claim} because {' and '.join(dict.fromkeys(reasons))}"
+
+
+def _parts(bounds: Bounds, expr: Expr) -> list[Expr]:
+    """The factors of an expression, each reference to a gate followed once or twice."""
+    found = [_definition(bounds, part) for _, part in factors(expr)[1]]
+    return [_definition(bounds, part) for whole in found for _, part in factors(whole)[1]]
+
+
+def _range(bounds: Bounds, expr: Expr) -> str | None:
+    """What bounds the values of a form by itself."""
+    match expr:
+        case Number():
+            return None
+        case Apply(function=Function.CLIP | Function.MINIMUM | Function.MAXIMUM):
+            return f"{named(expr)} is bounded by its limits"
+        case Apply(function=function):
+            return f"{function.value} lies in {_interval(bounds, expr)}"
+        case Normalize(kind=kind):
+            return f"{'softmax' if kind == 'softmax' else kind + 'norm'} lies in {_interval(bounds, expr)}"
+        case Split():
+            return "the parts of a split lie in [0, 1]"
+        case LeafRef(leaf=leaf):
+            return f"{leaf} is given in {_interval(bounds, expr)}"
+        case Power(base=base):
+            return _range(bounds, base)
+        case _:
+            if bounds.operators.of(expr).pairs:
+                return f"{named(expr)} has norm at most {show_bound(float(bounds.operators.of(expr).norm.max()))}"
+            return f"{named(expr)} lies in {_interval(bounds, expr)}"
+
+
+def _interval(bounds: Bounds, expr: Expr) -> str:
+    found = bounds.intervals.of(expr)
+    low, high = float(found.low.min()), float(found.high.max())
+    left = f"[{show_bound(low)}" if isfinite(low) and low > -1e300 else "(-inf"
+    return f"{left}, {show_bound(high)}]" if isfinite(high) and high < 1e300 else f"{left}, inf)"
+
+
+def path_growth(scan: Scan, bounds: Bounds) -> str:
+    """How much an unbounded scan may grow, in words: by the size of its entries along a path, and by the number of paths."""
+    regular = regular_part(scan)
+    if bounds.classes.single:
+        return "states may grow as the product of the transitions along the chain"
+    if regular is None or len(regular.axes) == 1 or not isinstance(scan.topology, type(regular)):
+        return f"on this {kind_of(scan.topology)} the number of paths may grow exponentially with their length"
+    return f"the number of paths between opposite corners grows as {_path_count(scan.topology)}"
+
+
+def _path_count(topology: Topology) -> str:
+    """The multinomial coefficient of the displacement, worked out where all sizes are known."""
+    from stmlang.scan.topology import Regular
+
+    assert isinstance(topology, Regular)
+    names = [axis.name for axis in topology.axes]
+    steps = [axis.size - 1 for axis in topology.axes if axis.size]
+    if len(names) == 2:
+        formula = f"binomial({names[0]} + {names[1]} - 2, {names[0]} - 1)"
+    else:
+        formula = f"multinomial({', '.join(f'{name} - 1' for name in names)})"
+    if len(steps) < len(names) or prod(steps) == 0:
+        return formula
+    digits = (lgamma(sum(steps) + 1) - sum(lgamma(step + 1) for step in steps)) / log(10)
+    return f"{formula} = {10**digits:.3g}" if digits < 15 else f"{formula}, about 10^{digits:.0f}"

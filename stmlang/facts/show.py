@@ -1,0 +1,151 @@
+"""Facts as text, for explanations, and as plain data, for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stmlang.facts.analyse import Facts
+from stmlang.facts.bounds import Bounds
+from stmlang.facts.dependence import Depends
+from stmlang.facts.interval import FINITE
+from stmlang.facts.reason import show_bound
+from stmlang.scan.expression import ordered
+from stmlang.scan.show import show_expr
+from stmlang.scan.topology import Port, ports
+
+MOST_LEAVES = 6
+"""Names of leaves that are listed in a line of text."""
+
+
+def show_facts(facts: Facts) -> str:
+    """Several lines, ending in a newline: the verdict and its steps, the form of the transition, and a line for each gate."""
+    verdict = facts.verdict
+    lines = [f"stability: {verdict.kind}{' (the other mode holds too)' if verdict.also and verdict.inserted is False else ''}"]
+    lines += [f"    {step}" for step in verdict.reason]
+    lines += [f"transition: {text}" for text in _transition(facts)]
+    lines.append("gates, with the interval they lie in and what they depend on:")
+    rows = [(gate.name, _interval(facts.bounds, gate.name), _depends(facts.bounds, gate.name)) for gate in facts.scan.gates]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines += [f"    {name:{widths[0]}}  {interval:{widths[1]}}  {depends}" for name, interval, depends in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _transition(facts: Facts) -> list[str]:
+    """What is known of the transition's form, a sentence each."""
+    found: list[str] = []
+    if facts.rank_one is not None:
+        out_factor, in_factor = show_expr(facts.rank_one.out_factor), show_expr(facts.rank_one.in_factor)
+        found.append(f"rank one, ({out_factor}) times ({in_factor}): one state for each node is enough")
+    for form in facts.factored:
+        if form is not None:
+            found.append(
+                f"{show_expr(form.scale)} times identity minus rank one on {form.pair[0]}: "
+                f"strength {show_expr(form.strength)}, direction {show_expr(form.u)}"
+            )
+    zeros = [f"[out = {out}, in = {into}]" for out, into in _zeros(facts.bounds)]
+    if zeros:
+        found.append(f"zero at {', '.join(zeros)}")
+    if facts.constant:
+        found.append("source, transition and mark are the same at every node: one impulse response tells everything")
+    return found or ["no special form"]
+
+
+def _zeros(bounds: Bounds) -> list[tuple[str, str]]:
+    """The structural zeros of the transition, as pairs of ports."""
+    names = bounds.classes.names
+    return [
+        (names[out], names[into]) for out in range(len(names)) for into in range(len(names)) if not bounds.allowed[out, into]
+    ]
+
+
+def _interval(bounds: Bounds, name: str) -> str:
+    """The interval of a gate at all ports together."""
+    found = bounds.intervals.gates[name]
+    low, high = float(found.low.min()), float(found.high.max())
+    left = "(-inf" if low <= -FINITE else f"[{show_bound(low)}"
+    right = "inf)" if high >= FINITE else f"{show_bound(high)}]"
+    return f"{left}, {right}{' or undefined' if found.nan.any() else ''}"
+
+
+def _depends(bounds: Bounds, name: str) -> str:
+    """`varies along out; on x; from source, decay; same at every node`."""
+    depends = bounds.dependence.gates[name]
+    parts: list[str] = []
+    if depends.varies:
+        parts.append(f"varies along {', '.join(ordered(set(depends.varies)))}")
+    if depends.inputs:
+        parts.append(f"reads {', '.join(sorted(depends.inputs))}")
+    leaves = [leaf.name for leaf in bounds.dependence.leaves(depends)]
+    if leaves:
+        more = f" and {len(leaves) - MOST_LEAVES} more" if len(leaves) > MOST_LEAVES else ""
+        parts.append(f"from {', '.join(leaves[:MOST_LEAVES])}{more}")
+    if depends.graph:
+        parts.append("depends on the graph")
+    if not depends.nodes:
+        parts.append("the same at every node")
+    return "; ".join(parts)
+
+
+# --- plain data ------------------------------------------------------------------------------------------------------
+
+
+def facts_json(facts: Facts) -> dict[str, Any]:
+    """The same for programs: strings, numbers, booleans, lists and dictionaries. An infinite bound is None."""
+    verdict, bounds = facts.verdict, facts.bounds
+    rank_one = facts.rank_one
+    return {
+        "stability": {
+            "verdict": verdict.kind,
+            "mode": verdict.mode,
+            "other_mode_holds": verdict.also,
+            "reason": list(verdict.reason),
+        },
+        "ports": [_port(port) for port in ports(facts.scan.topology)],
+        "transition": {
+            "zeros": [{"out": out, "in": into} for out, into in _zeros(bounds)],
+            "column_sums": {name: _bound(total) for name, total in zip(bounds.classes.names, bounds.columns, strict=True)},
+            "rank_one": None
+            if rank_one is None
+            else {"out": show_expr(rank_one.out_factor), "in": show_expr(rank_one.in_factor)},
+            "factored": [
+                None
+                if form is None
+                else {
+                    "axis": form.pair[0],
+                    "scale": show_expr(form.scale),
+                    "strength": show_expr(form.strength),
+                    "direction": show_expr(form.u),
+                }
+                for form in facts.factored
+            ],
+        },
+        "constant_over_nodes": facts.constant,
+        "gates": {gate.name: _gate(bounds, gate.name) for gate in facts.scan.gates},
+    }
+
+
+def _port(port: Port) -> dict[str, Any]:
+    return {"name": port.name, "ragged": port.ragged}
+
+
+def _gate(bounds: Bounds, name: str) -> dict[str, Any]:
+    depends: Depends = bounds.dependence.gates[name]
+    found, column = bounds.intervals.gates[name], bounds.simplex.gates[name]
+    return {
+        "varies": list(ordered(set(depends.varies))),
+        "inputs": sorted(depends.inputs),
+        "leaves": [leaf.name for leaf in bounds.dependence.leaves(depends)],
+        "directional": bounds.dependence.directional(depends),
+        "depends_on_graph": depends.graph,
+        "constant_over_nodes": not depends.nodes,
+        "low": _bound(float(found.low.min())),
+        "high": _bound(float(found.high.max())),
+        "may_be_undefined": bool(found.nan.any()),
+        "zero": bool(bounds.zeros.gates[name].all()),
+        "sum_over_out": _bound(float(column.total.max())),
+        "simplex_over_out": bool(column.simplex.all()),
+    }
+
+
+def _bound(value: float) -> float | None:
+    return float(value) if abs(value) < FINITE else None
