@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.lower.program import State
+from stmlang.lower.states import State
 from stmlang.nn.errors import require_shape
 from stmlang.nn.leaves import Leaves
 from stmlang.nn.norm import RMSNorm
