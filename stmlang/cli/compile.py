@@ -29,12 +29,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile for the target's platform and write the artifact."""
+    from stmlang.cli.files import require_place
     from stmlang.cli.specs import compile_spec
 
+    output: Path = arguments.output
+    require_place(output)
     batch: int | Literal["symbolic"] | None = arguments.batch
     compiled = compile_spec(arguments, batch if isinstance(batch, int) else 1)
     platform = compiled.plan.target.platform
-    output: Path = arguments.output
     compiled.export(output, platforms=(platform,), batch=batch)
     summary: dict[str, Any] = {
         "ok": True,

@@ -65,20 +65,24 @@ def _scan(arguments: argparse.Namespace) -> int:
 
 
 def _facts(arguments: argparse.Namespace) -> int:
-    from stmlang.cli.specs import analyse_spec
-    from stmlang.facts.show import show_facts
+    from stmlang.cli.specs import load_spec
+    from stmlang.facts import analyse, facts_json, show_facts
 
-    return _show(arguments, show_facts(analyse_spec(arguments)[0]))
+    facts = analyse(load_spec(arguments.spec, arguments.settings))
+    if arguments.json:
+        print_json(facts_json(facts))
+        return 0
+    return _show(arguments, show_facts(facts))
 
 
 def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
     from stmlang.cli.specs import plan_spec
-    from stmlang.facts.show import facts_dict, show_facts
+    from stmlang.facts.show import facts_json, show_facts
     from stmlang.plan.show import explain_json, explain_text
 
     facts, plan = plan_spec(arguments)
     if arguments.json:
-        print(explain_json(plan, facts_dict(facts) if with_facts else None))
+        print(explain_json(plan, facts_json(facts) if with_facts else None))
     else:
         sys.stdout.write(explain_text(plan, show_facts(facts) if with_facts else None))
     return 0

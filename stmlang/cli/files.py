@@ -45,6 +45,14 @@ def create_text(path: Path, text: str) -> None:
         raise cannot_write(path, error) from None
 
 
+def require_place(path: Path) -> None:
+    """Raises SpecError (STM5101) where a file certainly cannot be written, before much work is put into its content."""
+    if path.is_dir():
+        raise cannot_write(path, IsADirectoryError(21, "Is a directory"))
+    if not path.absolute().parent.is_dir():
+        raise cannot_write(path, FileNotFoundError(2, "No such directory"))
+
+
 def cannot_write(path: Path, error: OSError) -> SpecError:
     """The error for a file that cannot be written."""
     reason = (error.strerror or "unknown error").lower()

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from stmlang.check import Examined, Spec
     from stmlang.facts import Facts
     from stmlang.plan.plan import Plan
-    from stmlang.plan.problem import Problem
     from stmlang.runtime.compiled import CompiledScan
     from stmlang.scan.scan import Scan
 
@@ -60,11 +59,13 @@ def load_spec(spec: str, settings: Mapping[str, int | float]) -> Scan:
     return found.scan
 
 
-def analyse_spec(arguments: argparse.Namespace) -> tuple[Facts, Problem]:
-    """The facts about a spec, and what is to be planned. Raises SpecError, also for sizes that are not bound."""
+def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
+    """The facts about a spec, and the plan for it. Raises SpecError, also for sizes that are not bound."""
     from stmlang.facts import analyse
     from stmlang.graph.build import dag_of
+    from stmlang.plan.choose import make_plan
     from stmlang.plan.problem import Problem, regular_axes
+    from stmlang.plan.target import target_of
 
     scan = load_spec(arguments.spec, arguments.settings)
     regular_axes(scan)
@@ -79,15 +80,7 @@ def analyse_spec(arguments: argparse.Namespace) -> tuple[Facts, Problem]:
         memory_limit=arguments.memory_limit,
         batch=arguments.batch,
     )
-    return facts, problem
-
-
-def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
-    """The facts about a spec, and the plan for it."""
-    from stmlang.plan.choose import make_plan
-    from stmlang.plan.target import target_of
-
-    facts, problem = analyse_spec(arguments)
+    print_diagnostics(facts.notes)
     return facts, make_plan(problem, target_of(_machine(arguments.target)), strategy=arguments.strategy)
 
 

@@ -1,0 +1,125 @@
+"""`stmlang explain`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stmlang.cli.starters import SIZES, starter
+from tests.cli.command import run_process
+
+SIZED = ["--set", "rows=6", "--set", "cols=5"]
+
+
+@pytest.fixture
+def image(tmp_path):
+    path = tmp_path / "image.stm"
+    path.write_text(starter("image", "image"))
+    return path
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_facts_and_plan_of_every_starter(stmlang, tmp_path, kind):
+    path = tmp_path / "demo.stm"
+    path.write_text(starter(kind, "demo"))
+    sizes = [word for name, size in SIZES[kind].items() for word in ("--set", f"{name}={size}")]
+    result = stmlang("explain", path, "--target", "h100", *sizes)
+    assert result.status == 0, result.err
+    for words in ("scan demo:", "target h100", "stability:", "plan: ", "why it lost", "recurrent", "where "):
+        assert words in result.out
+
+
+def test_json(stmlang, image):
+    result = stmlang("explain", image, *SIZED, "--target", "h100", "--json")
+    assert result.status == 0
+    found = json.loads(result.out)
+    assert found["target"]["name"] == "h100"
+    assert found["circumstances"]["axes"] == [6, 5]
+    assert found["candidates"][found["chosen"]]["strategy"] == found["strategy"]
+    assert found["facts"]
+    for entry in found["candidates"]:
+        assert entry["why"] or entry["label"] == found["candidates"][found["chosen"]]["label"]
+        assert {"flops", "bytes", "steps", "memory", "op_count", "seconds"} <= set(entry)
+
+
+def test_planning_options(stmlang, image):
+    def explain(*options: str) -> dict:
+        return json.loads(stmlang("explain", image, *SIZED, "--target", "cpu", "--json", *options).out)
+
+    assert explain("--strategy", "recurrent")["strategy"] == "recurrent"
+    assert explain("--mode", "inference")["circumstances"]["mode"] == "inference"
+    assert explain("--batch", "7")["circumstances"]["batch"] == 7
+    assert explain("--memory-limit", "1GB")["circumstances"]["memory_limit"] == 10**9
+    assert explain("--dtype", "bfloat16")["circumstances"]["dtype"] == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        ([], "STM5001", "--set rows=N --set cols=N"),
+        (["--set", "rows=6"], "STM5001", "--set cols=N"),
+        ([*SIZED, "--strategy", "magic"], "STM5006", "recurrent"),
+        ([*SIZED, "--memory-limit", "10kB"], "STM5005", "needs at least"),
+    ],
+)
+def test_what_cannot_be_planned(stmlang, image, options, code, words):
+    result = stmlang("explain", image, "--target", "cpu", *options)
+    assert result.status == 1
+    assert code in result.err
+    assert words in result.err
+    as_json = stmlang("explain", image, "--target", "cpu", "--json", *options)
+    assert json.loads(as_json.out)["diagnostics"][0]["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        ("tree", "equation transition[out, in]"),
+        ("scan", "transition[out, in] = "),
+        ("facts", "stability: proved P"),
+        ("plan", "why it lost"),
+        ("jaxpr", "lambda"),
+        ("stablehlo", "stablehlo."),
+    ],
+)
+def test_stages(stmlang, image, stage, words):
+    result = stmlang("explain", image, *SIZED, "--target", "cpu", "--emit", stage)
+    assert result.status == 0, result.err
+    assert words in result.out
+    assert result.out.endswith("\n")
+    as_json = json.loads(stmlang("explain", image, *SIZED, "--target", "cpu", "--emit", stage, "--json").out)
+    assert as_json
+
+
+def test_early_stages_need_no_sizes(stmlang, image):
+    for stage in ("tree", "scan", "facts"):
+        assert stmlang("explain", image, "--emit", stage).status == 0
+
+
+def test_standard_input(stmlang):
+    text = starter("chain", "chain").encode()
+    result = stmlang("explain", "-", "--set", "time=9", "--target", "cpu", stdin=text)
+    assert result.status == 0, result.err
+    assert "scan chain: 9 nodes" in result.out
+    assert stmlang("explain", "-", "--set", "time=9", "--emit", "jaxpr", stdin=text).status == 0
+
+
+def test_wrong_specs_are_rendered(stmlang, tmp_path):
+    bad = tmp_path / "bad.stm"
+    bad.write_text("scan a on chain(t) { source = soruce }\n")
+    for stage in ("scan", "facts", "plan", "jaxpr"):
+        result = stmlang("explain", bad, "--emit", stage)
+        assert result.status == 1
+        assert "error[STM" in result.err
+
+
+def test_planning_needs_no_jax(image):
+    code = """
+import sys
+from stmlang.cli.main import main
+status = main(sys.argv[1:])
+sys.exit(3 if {"jax", "jaxlib", "equinox"} & set(sys.modules) else status)
+"""
+    result = run_process("explain", image, *SIZED, "--target", "h100", code=code)
+    assert result.returncode == 0, result.stderr
