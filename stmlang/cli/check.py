@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from stmlang.cli.options import add_json, add_settings
-from stmlang.cli.output import print_diagnostics, print_json
+from stmlang.cli.output import print_diagnostics, print_json, tell
 from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
 
 if TYPE_CHECKING:
@@ -72,6 +72,6 @@ def _report(results: list[tuple[str, Scan | None, tuple[Diagnostic, ...]]]) -> N
     for name, scan, found in results:
         count = _errors(found)
         if count:
-            print(f"{name}: {count} error{'s' * (count > 1)}")
+            tell(f"{name}: {count} error{'s' * (count > 1)}")
         else:
-            print(f"{name}: ok" + ("" if scan is None else f" ({_words(scan)})"))
+            tell(f"{name}: ok" + ("" if scan is None else f" ({_words(scan)})"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from stmlang.cli.options import add_json, add_planning, add_spec, batch_size
-from stmlang.cli.output import print_json
+from stmlang.cli.output import print_json, tell
 
 NAME = "compile"
 SUMMARY = "compile a spec to an artifact"
@@ -55,5 +55,5 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(summary)
     else:
         plan = compiled.plan.chosen.candidate.label
-        print(f"wrote {output} ({summary['bytes']:,} bytes): scan {summary['scan']} for {platform}, {arguments.dtype}, {plan}")
+        tell(f"wrote {output} ({summary['bytes']:,} bytes): scan {summary['scan']} for {platform}, {arguments.dtype}, {plan}")
     return 0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from stmlang.cli.files import replace_text
-from stmlang.cli.output import print_diagnostics, say
+from stmlang.cli.output import print_diagnostics, say, write_text
 from stmlang.source.diagnostic import SpecError
 
 NAME = "fmt"
@@ -42,13 +41,13 @@ def _format(name: str, check: bool, diff: bool) -> bool:
     text = format_source(source)
     changed = text != source.text
     if changed and diff:
-        sys.stdout.write(_difference(source.name, source.text, text))
+        write_text(_difference(source.name, source.text, text))
     if check:
         if changed:
             say(f"would format {source.name}")
     elif not diff:
         if name == STDIN:
-            sys.stdout.write(text)
+            write_text(text)
         elif changed:
             replace_text(Path(name), text)
             say(f"formatted {source.name}")

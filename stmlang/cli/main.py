@@ -6,6 +6,7 @@ Exit status: 0 fine, 1 the spec or the data is wrong, 2 the command line is, 70 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -24,6 +25,11 @@ USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    _open_streams()
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets an escape for it, not an error from us.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         arguments = _parser().parse_args(argv)
     except SystemExit as stop:  # argparse has printed what it had to say
@@ -38,6 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _closed_pipe()
     except Exception as error:
         return _internal(arguments, error)
+
+
+def _open_streams() -> None:
+    """A stream that was closed before we started is None: it reads as empty, and what is written to it is nobody's."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            flags = os.O_RDONLY if mode == "r" else os.O_WRONLY
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,8 @@ import argparse
 import re
 from pathlib import Path
 
+from stmlang.cli.output import tell
+
 NAME = "new"
 SUMMARY = "write a starter spec"
 KINDS = ("chain", "image", "volume", "tree", "dag")
@@ -35,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     path: Path = arguments.name
     create_text(path, starter(arguments.kind, path.stem))
     sizes = "".join(f" --set {name}={size}" for name, size in SIZES[arguments.kind].items())
-    print(f"wrote {path}")
-    print(f"  stmlang check {path}")
-    print(f"  stmlang explain {path}{sizes}")
+    tell(f"wrote {path}")
+    tell(f"  stmlang check {path}")
+    tell(f"  stmlang explain {path}{sizes}")
     return 0

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from stmlang.source.diagnostic import Diagnostic
-from stmlang.source.render import render, to_json
+from stmlang.source.render import printable, render, to_json
 
 
 def use_colour(stream: TextIO) -> bool:
@@ -36,6 +36,18 @@ def print_failure(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
         print_diagnostics(diagnostics)
 
 
+def write_text(text: str) -> None:
+    """A text for other programs: in UTF-8 with its own line ends, whatever the terminal speaks."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8"))
+    sys.stdout.buffer.flush()
+
+
+def tell(text: str) -> None:
+    """A line of a result for people. Names of files are printed as they are, except for what a terminal would obey."""
+    print(printable(text))
+
+
 def say(text: str) -> None:
     """A remark that is no part of the result."""
-    print(text, file=sys.stderr)
+    print(printable(text, keep="\n"), file=sys.stderr)

@@ -36,4 +36,4 @@ def run_process(*arguments: object, code: str | None = None, **options: object) 
     """The command in a process of its own; `code` replaces the usual start."""
     start = ["-c", code] if code else ["-m", "stmlang.cli.main"]
     words = [sys.executable, *start, *(str(argument) for argument in arguments)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(words, capture_output=True, timeout=120, check=False, **{"text": True, **options})

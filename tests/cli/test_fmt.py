@@ -104,3 +104,14 @@ def test_a_failed_write_leaves_the_old_file(stmlang, file, monkeypatch):
     assert "no space left on device" in result.err
     assert file.read_text() == UGLY
     assert [entry.name for entry in file.parent.iterdir()] == ["a.stm"]
+
+
+def test_what_is_formatted_to_standard_output_is_utf8(tmp_path):
+    from tests.cli.command import run_process
+
+    path = tmp_path / "a.stm"
+    path.write_text(UGLY.replace("keep me", "é"), encoding="utf-8")
+    code = "import sys; from stmlang.cli.main import main; sys.stdin = open(sys.argv[1]); sys.exit(main(['fmt', '-']))"
+    result = run_process(path, code=code, env={**os.environ, "PYTHONIOENCODING": "ascii:strict"}, encoding="utf-8")
+    assert result.returncode == 0, result.stderr
+    assert "# é" in result.stdout

@@ -154,3 +154,35 @@ def test_fast_commands_import_nothing_heavy(tmp_path, arguments):
     (tmp_path / "demo.stm").write_text("scan a on chain(t) { source = 1; transition = 1 }\n") if arguments[0] == "fmt" else None
     result = run_process(*arguments, code=LIGHT, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", [b"caf\xc3\xa9.stm", b"\xff\xfe.stm", b"new\nline.stm", b"\x1b[31m.stm"])
+@pytest.mark.parametrize("command", [["check"], ["check", "--json"], ["fmt"], ["explain", "--emit", "tree"]])
+def test_strange_file_names_on_a_terminal_without_unicode(tmp_path, name, command):
+    path = os.path.join(os.fsencode(tmp_path), name)
+    with open(path, "wb") as file:
+        file.write(b"scan a on chain(t) {\n    source     = 1\n    transition = 1  # \xc3\xa9\n}\n")
+    for argument in (path, path + b".absent"):
+        words = [sys.executable, "-m", "stmlang.cli.main", *command, argument]
+        environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        result = subprocess.run(words, capture_output=True, env=environment, timeout=60, check=False)
+        assert result.returncode == (0 if argument == path else 1), result.stderr
+        assert b"\x1b" not in result.stdout + result.stderr
+        assert b"Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed):
+    words = f'"{sys.executable}" -m stmlang.cli.main check - {closed} </dev/null'
+    if "<&-" in closed:
+        words = words.removesuffix(" </dev/null")
+    result = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0
+    assert result.stderr == ""
+
+
+def test_a_folder_is_no_spec(stmlang, tmp_path):
+    for command in ("check", "fmt", "explain"):
+        result = stmlang(command, tmp_path)
+        assert result.status == 1
+        assert "STM0002" in result.err
