@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Typer", tree.Call, Scope, int], Value | None]
 
+_USAGE = {
+    "linear": "x, bias = 0, weight = 0.5",
+    **dict.fromkeys(REDUCTIONS, "a, over = key"),
+    **dict.fromkeys(NORMALIZATIONS, "a, over = key"),
+}
+"""What stands in the brackets of a call where that is not just the names of its parameters."""
+
 _PARAMETERS: dict[Function, tuple[str, ...]] = {
     Function.MINIMUM: ("a", "b"),
     Function.MAXIMUM: ("a", "b"),
@@ -31,7 +38,7 @@ def arguments(typer: Typer, call: tree.Call, names: Sequence[str], required: int
     """The arguments of a call by the names of its function's parameters, given by place or by name; None after an error."""
     name = call.function.text
     bound: dict[str, tree.Expression] = {}
-    usage = f"`{name}({', '.join(names)})`"
+    usage = f"`{name}({_USAGE.get(name, ', '.join(names))})`"
     for place, argument in enumerate(call.arguments):
         if argument.name is None and place >= len(names):
             wrong = f"`{name}` takes {_count(len(names))}, not {len(call.arguments)}"
@@ -44,7 +51,7 @@ def arguments(typer: Typer, call: tree.Call, names: Sequence[str], required: int
             typer.error("STM1031", f"`{name}` has no argument `{parameter}`", argument.span, note, help=help)
             return None
         if parameter in bound:
-            typer.error("STM1031", f"`{name}` is given `{parameter}` twice", argument.span, f"its usage is {usage}")
+            typer.error("STM1031", f"`{name}` is given `{parameter}` twice", argument.span, f"it is used as {usage}")
             return None
         bound[parameter] = argument.value
     missing = [parameter for parameter in names[:required] if parameter not in bound]
@@ -121,7 +128,7 @@ def _along(typer: Typer, call: tree.Call, scope: Scope, depth: int, required: in
             return None
         return value, state[0]
     if over not in value.free:
-        has = f"its free indices are {listed(ordered(set(value.free)))}" if value.free else "it has no index at all"
+        has = f"it has {listed(ordered(set(value.free)))}" if value.free else "it has no index at all"
         note = f"`{name}` over an index that its argument lacks says nothing; {has}"
         typer.error("STM2016", f"the argument of `{name}` does not depend on `{over}`", bound["a"].span, note)
         return None

@@ -24,9 +24,12 @@ class Written:
 
     @property
     def head(self) -> Span:
-        """The left-hand side: its name and what its brackets hold."""
-        ends = [entry.span for entry in self.equation.indices]
-        return self.equation.target.span.to(ends[-1]) if ends else self.equation.target.span
+        """The left-hand side."""
+        name = self.equation.target.span
+        if not self.equation.indices:
+            return name
+        end = self.equation.indices[-1].span.end
+        return Span(name.file, name.start, name.file.text.index("]", end) + 1)
 
 
 def in_force(

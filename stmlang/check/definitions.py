@@ -4,10 +4,11 @@ where they are called."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from stmlang.check.modules import Definition, Module
-from stmlang.check.problems import Problems
-from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, RESERVED, SIZES
+from stmlang.check.problems import Problems, arrows
+from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.source.diagnostic import Label
 from stmlang.syntax import tree
 
@@ -26,8 +27,8 @@ def _parameters(problems: Problems, definition: Definition) -> bool:
     sound = True
     for name in definition.item.parameters:
         if name.text in RESERVED or name.text in INPUTS or name.text in SIZES:
-            what = RESERVED.get(name.text, "a name with a meaning of its own")
-            problems.error("STM1005", f"`{name.text}` is {what} and cannot name a parameter", name.span)
+            what = RESERVED.get(name.text, MEANT)
+            problems.error("STM1005", f"`{name.text}` {what} and cannot name a parameter", name.span)
             sound = False
         elif name.text in seen:
             labels = [Label(seen[name.text].span, "first declared here")]
@@ -67,7 +68,7 @@ def _known_function(module: Module, name: str) -> bool:
 
 
 def _unknown_name(problems: Problems, definition: Definition, name: tree.Name) -> bool:
-    if not definition.module.unknown(name.text):
+    if name.text not in definition.module.missing:
         known = [*(parameter.text for parameter in definition.item.parameters), *INPUTS, *SIZES, "pi"]
         note = "a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan"
         help = problems.near(name.text, known) or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
@@ -77,7 +78,7 @@ def _unknown_name(problems: Problems, definition: Definition, name: tree.Name) -
 
 def _unknown_function(problems: Problems, definition: Definition, name: tree.Name) -> bool:
     if not definition.module.unknown(name.text):
-        help = problems.near(name.text, [*definition.module.definitions, *BUILT_IN])
+        help = problems.near(name.text, chain(definition.module.functions(), BUILT_IN))
         problems.error("STM1002", f"there is no function `{name.text}`", name.span, help=help)
     return False
 
@@ -145,8 +146,8 @@ def _report(problems: Problems, declared: list[Definition], calls: dict[str, dic
         by_name[name].sound = False
     steps = list(zip(circle, circle[1:] + circle[:1], strict=True))
     places = [calls[caller][callee].function.span for caller, callee in steps]
-    labels = [Label(place, f"`{callee}` is called here") for place, (_, callee) in zip(places[1:], steps[1:], strict=True)]
-    shown = " -> ".join([*circle, circle[0]])
+    labels = [Label(place, f"`{callee}` is called here") for place, (_, callee) in zip(places[1:8], steps[1:8], strict=True)]
+    shown = arrows([*circle, circle[0]])
     note = "definitions are expanded where they are called, so a circle of them would never end"
     what = "calls itself" if len(circle) == 1 else f"is defined in a circle: `{shown}`"
     problems.error("STM1007", f"`{circle[0]}` {what}", places[0], note, labels=labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from stmlang.check.problems import Problems
+from stmlang.check.problems import Problems, arrows
 from stmlang.scan.topology import OPEN, Static
 from stmlang.source.diagnostic import Label
 from stmlang.syntax import tree
@@ -98,7 +98,7 @@ def _single_parents(problems: Problems, graph: _Graph) -> bool:
             other, before = leaving[tail]
             both = " and ".join("the outside" if node == OPEN else f"`{names[node]}`" for node in (other, head))
             note = "the edges of a tree lead from the children to their one parent"
-            labels = [Label(before.span, "its first parent")]
+            labels = [Label(before.span, "its first parent")] if before is not arrow else []
             help = "turn the arrows around if they point away from the root, or write `dag`"
             problems.error("STM3007", f"`{names[tail]}` has two parents, {both}", arrow.span, note, help=help, labels=labels)
             sound = False
@@ -129,13 +129,11 @@ def _acyclic(problems: Problems, graph: _Graph) -> bool:
 
 def _report_cycle(problems: Problems, graph: _Graph, inner: dict[tuple[int, int], int], cycle: list[int]) -> None:
     names = list(graph.nodes)
-    shown = [names[node] for node in (*cycle, cycle[0])]
-    if len(shown) > 20:
-        shown = [*shown[:10], "...", *shown[-10:]]
+    shown = arrows([names[node] for node in (*cycle, cycle[0])])
     steps = [graph.arrows[inner[pair]] for pair in zip(cycle, cycle[1:] + cycle[:1], strict=True)]
     labels = [Label(arrow.span, "and this one") for arrow in dict.fromkeys(steps[1:10]) if arrow is not steps[0]]
     note = "along a cycle every node would have to come before itself"
-    problems.error("STM3004", f"these edges run in a circle: `{' -> '.join(shown)}`", steps[0].span, note, labels=labels)
+    problems.error("STM3004", f"these edges run in a circle: `{shown}`", steps[0].span, note, labels=labels)
 
 
 def _on_cycles(successors: list[list[int]], alive: set[int]) -> set[int]:

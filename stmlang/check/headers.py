@@ -66,7 +66,7 @@ def _header(typer: Typer, equation: tree.Equation) -> Header | None:
     """The gate that its first equation declares."""
     name, span = equation.target.text, equation.target.span
     if name in RESERVED:
-        typer.error("STM1005", f"`{name}` is {RESERVED[name]} and cannot name a gate", span)
+        typer.error("STM1005", f"`{name}` {RESERVED[name]} and cannot name a gate", span)
         return None
     if name in typer.world.numbers:
         note = "parameters and the sizes of axes are numbers that equations can use"

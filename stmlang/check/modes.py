@@ -91,8 +91,9 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
         return
     if len(words) > 1 or words[0].text not in _NAMED:
         word = words[1] if words[0].text in _NAMED else words[0]
+        wrong = f"`directions {words[0].text}` cannot go on with" if word is not words[0] else "`directions` cannot be"
         help = problems.near(word.text, (*_NAMED, "concat"))
-        problems.error("STM2033", f"`directions` cannot go on with `{word.text}`", word.span, usage, help=help)
+        problems.error("STM2033", f"{wrong} `{word.text}`", word.span, usage, help=help)
         return
     if topology is not None:
         named = _named(problems, words[0], topology)

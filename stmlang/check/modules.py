@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from stmlang.check.places import STANDARD, EscapeError, Found, Place, library, locate, place_of
-from stmlang.check.problems import Problems, listed
-from stmlang.check.words import RESERVED
+from stmlang.check.problems import Problems, arrows, listed
+from stmlang.check.words import KINDS_OF_TOPOLOGY, RESERVED
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
 from stmlang.source.reading import read
 from stmlang.source.span import SourceFile, Span
@@ -51,13 +51,13 @@ class Module:
     scans: list[tree.ScanItem] = field(default_factory=list[tree.ScanItem])
     open_import: bool = False
 
-    @property
-    def definitions(self) -> dict[str, Definition]:
-        return {name: found for name, found in self.names.items() if isinstance(found, Definition)}
+    def functions(self) -> Iterator[str]:
+        """The names of the definitions that can be called here."""
+        return (name for name, found in self.names.items() if isinstance(found, Definition))
 
-    @property
-    def topologies(self) -> dict[str, NamedTopology]:
-        return {name: found for name, found in self.names.items() if isinstance(found, NamedTopology)}
+    def topologies(self) -> Iterator[str]:
+        """The names of the topologies that can be referred to here."""
+        return (name for name, found in self.names.items() if isinstance(found, NamedTopology))
 
     def unknown(self, name: str) -> bool:
         """Whether a name that is not found here may be one that a failed import was to bring: then nothing more is said."""
@@ -101,9 +101,10 @@ class Loader:
         module.scans.append(item)
 
     def _declare(self, module: Module, name: tree.Name, declared: Declared) -> None:
-        if name.text in RESERVED:
-            taken = f"`{name.text}` is {RESERVED[name.text]} and cannot name a definition or topology"
-            self._problems.error("STM1005", taken, name.span)
+        what, taken = ("definition", RESERVED) if isinstance(declared, Definition) else ("topology", KINDS_OF_TOPOLOGY)
+        if name.text in taken:
+            message = f"`{name.text}` {taken[name.text]} and cannot name a {what}"
+            self._problems.error("STM1005", message, name.span)
             module.missing.add(name.text)
         elif name.text in module.names:
             self._twice(name, module.names[name.text].item.name.span)
@@ -159,8 +160,8 @@ class Loader:
             self._problems.error("STM1021", f"`{relative}` lies outside of where a spec may read", span, rule)
             return None
         if found is None:
-            where = "the installed library" if standard else "the folder of this file, and the search path"
-            note = f"`{'.'.join(words)}` is the file `{relative}` of {where}"
+            where = "in the installed library" if standard else "beside this file, then along the search path"
+            note = f"`{'.'.join(words)}` is the file `{relative}`, looked for {where}"
             self._problems.error(
                 "STM1020",
                 f"there is no file `{relative}`",
@@ -198,10 +199,9 @@ class Loader:
         start = [loading for loading, _ in self._chain].index(path)
         cycle = self._chain[start:]
         names = [loading.stem for loading, _ in cycle]
-        arrows = " -> ".join([*names, names[0]])
         labels = [Label(use, f"`{loading.stem}` is imported here") for loading, use in cycle if use is not None]
         rule = "files may not import each other in a circle; move what both need into a third file"
-        self._problems.error("STM1022", f"imports run in a circle: `{arrows}`", span, rule, labels=labels)
+        self._problems.error("STM1022", f"imports run in a circle: `{arrows([*names, names[0]])}`", span, rule, labels=labels)
 
 
 def _beside(words: Sequence[str], places: Sequence[Place]) -> list[str]:

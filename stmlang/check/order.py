@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stmlang.check.problems import Problems
+from stmlang.check.problems import Problems, arrows
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 
@@ -58,8 +58,7 @@ def _report(problems: Problems, uses: Uses, circle: list[str]) -> None:
     steps = list(zip(circle, circle[1:] + circle[:1], strict=True))
     places = [uses[gate][other] for gate, other in steps]
     labels = [Label(place, f"`{gate}` needs `{other}`") for place, (gate, other) in zip(places[1:8], steps[1:8], strict=True)]
-    shown = [*circle, circle[0]] if len(circle) <= 20 else [*circle[:10], "...", *circle[-9:], circle[0]]
-    what = "is defined by itself" if len(circle) == 1 else f"is defined in a circle: `{' -> '.join(shown)}`"
+    what = "is defined by itself" if len(circle) == 1 else f"is defined in a circle: `{arrows([*circle, circle[0]])}`"
     note = "what a state was before is read by `mark` and `transition`; gates are computed from features alone"
     help = None
     if any(name in ("q", "k", "v") for name in circle):

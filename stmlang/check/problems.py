@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from stmlang.source.diagnostic import Diagnostic, Label, Severity
@@ -34,7 +34,7 @@ class Problems:
         self.error(code, message, span, *notes, help=help, severity=Severity.WARNING)
 
     def add(self, diagnostic: Diagnostic) -> None:
-        key = (diagnostic.code, "" if diagnostic.span else diagnostic.message, diagnostic.span)
+        key = (diagnostic.code, diagnostic.message, diagnostic.span)
         self._found.setdefault(key, diagnostic)
 
     def near(self, name: str, known: Iterable[str], form: str = "{}") -> str | None:
@@ -59,6 +59,12 @@ class Problems:
             return 2 if span.file is self._main else 1, span.file.name, span.start, span.end
 
         return tuple(sorted(self._found.values(), key=place))
+
+
+def arrows(names: Sequence[str]) -> str:
+    """`a -> b -> a`, with the middle left out where it is long."""
+    shown = names if len(names) <= 20 else [*names[:10], "...", *names[-10:]]
+    return " -> ".join(shown)
 
 
 def listed(names: Iterable[str], word: str = "and") -> str:

@@ -10,7 +10,7 @@ from stmlang.check.problems import listed
 from stmlang.check.scope import Header, Scope, World
 from stmlang.check.values import Value
 from stmlang.check.words import INDEX_WORDS, INPUT_INDEX, KINDS
-from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, ordered
+from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, Number, ordered
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -69,7 +69,7 @@ def _changes(typer: Typer, name: str, declared: Sequence[Index], expression: tre
     pinned = {entry.index.text: entry for entry in expression.indices if entry.port is not None}
     plain = [entry for entry in expression.indices if entry.port is None]
     left: list[Index] = [index for index in declared if index not in pinned]
-    has = f"`{name}` has {'the indices ' + listed(declared) if declared else 'no indices'}"
+    has = f"`{name}` has {_indices(declared)}"
     changes: dict[Index, Bind] = {}
     for index, entry in pinned.items():
         if index not in declared:
@@ -92,6 +92,10 @@ def _changes(typer: Typer, name: str, declared: Sequence[Index], expression: tre
             return None
         changes[index] = Bind(index, word)
     return changes if _distinct(typer, name, changes, expression) else None
+
+
+def _indices(declared: Sequence[Index]) -> str:
+    return f"the {'index' if len(declared) == 1 else 'indices'} {listed(declared)}" if declared else "no indices"
 
 
 def _count(entries: int) -> str:
@@ -130,8 +134,10 @@ def _restated(typer: Typer, value: Value, expression: tree.Indexed) -> Value | N
         return None
     pins = any(entry.port is not None for entry in expression.indices)
     if pins or len(set(words)) != len(words) or frozenset(words) != value.free:
-        free = ordered(set(value.free))
-        has = f"brackets behind anything but a name restate its indices, which are {listed(free)}"
+        if isinstance(value.expr, Number):
+            typer.error("STM2015", f"`{expression.base.span.text}` is a number and has no indices", expression.span)
+            return None
+        has = f"brackets behind anything but a gate restate its indices, and it has {_indices(ordered(set(value.free)))}"
         help = "give it a name in an equation of its own to rename or pin an index"
         typer.error("STM2015", "these are not the indices of what stands before them", expression.span, has, help=help)
         return None

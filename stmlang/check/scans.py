@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stmlang.check.clauses import Written, in_force
 from stmlang.check.finish import Found, finish
-from stmlang.check.headers import Declared, declared
+from stmlang.check.headers import ALLOWED, Declared, declared
 from stmlang.check.modes import modes
 from stmlang.check.modules import Module
 from stmlang.check.places import Place
@@ -16,8 +16,8 @@ from stmlang.check.scope import Budget, NoNumber, Numbers, Scope, Site, World
 from stmlang.check.sizes import Settings, Sizer
 from stmlang.check.topologies import Topologies
 from stmlang.check.typer import Typer
-from stmlang.check.words import CORE, INPUTS, RESERVED, SIZES
-from stmlang.scan.expression import Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
+from stmlang.check.words import CORE, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.scan.expression import INDICES, Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
 from stmlang.scan.scan import Clause, Scan
 from stmlang.scan.topology import ports
 from stmlang.source.diagnostic import Label
@@ -82,8 +82,7 @@ class ScanChecker:
             name = parameter.name.text
             taken = RESERVED.get(name) if name not in SIZES else None
             if taken is not None or name in (*INPUTS, *CORE):
-                what = taken or "a name with a meaning of its own"
-                self._problems.error("STM1005", f"`{name}` is {what} and cannot name a parameter", parameter.name.span)
+                self._problems.error("STM1005", f"`{name}` {taken or MEANT} and cannot name a parameter", parameter.name.span)
             elif name in written:
                 labels = [Label(written[name].span, "first declared here")]
                 self._problems.error("STM1004", f"the parameter `{name}` is declared twice", parameter.name.span, labels=labels)
@@ -206,14 +205,16 @@ def _refuse_free(typer: Typer, written: Written, index: Index, value: Expr) -> N
     pinned = dict(written.pins).get(index)
     if pinned is not None:
         note = f"this equation is for `{index} = {pinned}`, so that nothing on its right may range over `{index}`"
-        typer.error(
-            "STM2008", f"`{index}` is free here", span, note, help=f"pin it: `{span.text.split('[')[0]}[{index} = {pinned}]`"
-        )
+        gate = span.text.partition("[")[0]
+        help = f"pin it: `{gate}[{index} = {pinned}]`" if gate.isidentifier() else "make it a gate of its own, and pin that"
+        typer.error("STM2008", f"`{index}` is free here", span, note, help=help)
         return
     entries = [entry.span.text for entry in written.equation.indices]
     left = f"`{name}[{', '.join(entries)}]`" if entries else f"`{name}`"
     note = f"the left side, {left}, does not have the index `{index}`"
-    help = f"write `{name}[{', '.join([*entries, index])}] = ...`, or sum over it: `sum(..., over = {index})`"
+    help = f"sum over it, `sum(..., over = {index})`"
+    if index in ALLOWED.get(name, INDICES):
+        help += f", or write `{name}[{', '.join([*entries, index])}] = ...`"
     typer.error("STM2008", f"`{index}` is free here", span, note, help=help)
 
 

@@ -22,6 +22,9 @@ class NoNumber(Enum):
     BROKEN = "an error that has been reported"
 
 
+SIZE = "a size"
+NAMED_SIZE = "the size of a topology with a name"
+
 Numbers = dict[str, float | NoNumber]
 
 
@@ -64,6 +67,8 @@ class World:
     numbers: Numbers
     gates: dict[str, Header | None] = field(default_factory=dict[str, "Header | None"])
     topology: Topology | None = None
+    reported: set[str] = field(default_factory=set[str])
+    """Names that do not exist and have been reported, functions with a bracket behind: each is reported once."""
     used: set[str] = field(default_factory=set[str])
     """The numbers that were referred to."""
     constant: str | None = None

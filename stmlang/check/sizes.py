@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from stmlang.check import leaves
 from stmlang.check.modules import Module
 from stmlang.check.problems import Problems, listed
-from stmlang.check.scope import Budget, NoNumber, Numbers, Scope, World
+from stmlang.check.scope import SIZE, Budget, NoNumber, Numbers, Scope, World
 from stmlang.check.typer import Typer
 from stmlang.scan.sizes import SIZE_LIMIT
 from stmlang.source.span import Span
@@ -88,6 +88,7 @@ class Sizer:
         numbers: Numbers,
         default: float | NoNumber | None,
         least: int,
+        what: str = SIZE,
     ) -> int | NoNumber:
         """The size of an axis, or of something like one: set from outside, else by the scan's head, else where it is
         declared, else unbound."""
@@ -99,7 +100,7 @@ class Sizer:
         elif default is not None:
             value = default
         elif parameter.default is not None:
-            value, span = self.number(parameter.default, module, numbers, "a size"), parameter.default.span
+            value, span = self.number(parameter.default, module, numbers, what), parameter.default.span
         else:
             return NoNumber.UNBOUND
         size = self.whole(name, value, span, least)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from math import prod
 from typing import assert_never
 
 from stmlang.check.graphs import inline_graph
 from stmlang.check.modules import Module, NamedTopology
 from stmlang.check.places import EscapeError, Place, locate
-from stmlang.check.problems import listed
-from stmlang.check.scope import NoNumber, Numbers
+from stmlang.check.problems import arrows, listed
+from stmlang.check.scope import NAMED_SIZE, SIZE, NoNumber, Numbers
 from stmlang.check.sizes import Sizer
-from stmlang.check.words import CORE, INPUTS, RESERVED, SIZES
+from stmlang.check.words import CORE, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.scan.sizes import SIZE_LIMIT
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
 from stmlang.source.span import Span
@@ -44,15 +44,12 @@ class Topologies:
         self._defaults = defaults
         self._search = places
         self._open: list[NamedTopology] = []
+        self._named_factors: dict[NamedTopology, list[Factor] | None] = {}
 
     def build(self, expression: tree.TopologyExpression, module: Module) -> Topology | None:
         """The topology of an expression, None after an error."""
         factors = self._factors(expression, module, self._numbers)
         if factors is None:
-            return None
-        if len(factors) > MOST_FACTORS:
-            note = f"a product has at most {MOST_FACTORS} factors"
-            self._problems.error("STM3014", f"this product has {len(factors)} factors", expression.span, note)
             return None
         topology = _merged(factors, expression.span)
         return topology if self._sound(topology) else None
@@ -63,7 +60,8 @@ class Topologies:
                 found = [self._factors(factor, module, numbers) for factor in written]
                 sound = [factors for factors in found if factors is not None]
                 flat = [factor for factors in sound for factor in factors]
-                return flat[: 2 * MOST_AXES] if len(sound) == len(found) else None
+                # More than this is refused below; names of products of names could grow it without bound.
+                return flat[: MOST_FACTORS + MOST_AXES + 1] if len(sound) == len(found) else None
             case tree.TopologyName():
                 return self._named(expression, module)
             case tree.TopologyCall():
@@ -87,10 +85,12 @@ class Topologies:
             if not module.unknown(name):
                 self._unknown(name, span, module)
             return None
+        if found in self._named_factors:
+            return self._named_factors[found]
         if found in self._open:
             cycle = [*self._open[self._open.index(found) :], found]
-            shown = " -> ".join(item.item.name.text for item in cycle)
-            self._problems.error("STM1009", f"topologies are named in a circle: `{shown}`", cycle[-2].item.span)
+            shown = arrows([item.item.name.text for item in cycle])
+            self._problems.error("STM1009", f"topologies are named in a circle: `{shown}`", span)
             return None
         if len(self._open) >= DEEPEST_NAME:
             note = f"a topology's name may lead to another one's {DEEPEST_NAME} times"
@@ -100,7 +100,11 @@ class Topologies:
         # A topology with a name is the same wherever it is used: it sees its own axes, not the parameters of a scan.
         factors = self._factors(found.item.value, found.module, {})
         self._open.pop()
+        self._named_factors[found] = factors
         return factors
+
+    def _what(self) -> str:
+        return NAMED_SIZE if self._open else SIZE
 
     def _unknown(self, name: str, span: Span, module: Module) -> None:
         if name in _FORMS:
@@ -108,7 +112,7 @@ class Topologies:
         elif name in module.names:
             self._problems.error("STM1011", f"`{name}` is a definition, not a topology", span)
         else:
-            help = self._problems.near(name, [*module.topologies, *_FORMS])
+            help = self._problems.near(name, chain(module.topologies(), _FORMS))
             self._problems.error("STM1003", f"there is no topology `{name}`", span, help=help)
 
     # --- calls
@@ -149,11 +153,11 @@ class Topologies:
         name = parameter.name.text
         taken = RESERVED.get(name)
         if taken is None and name in (*INPUTS, *CORE, *SIZES, "edge"):
-            taken = "a name with a meaning of its own"
+            taken = MEANT
         if taken is not None:
-            self._problems.error("STM1005", f"`{name}` is {taken} and cannot name an axis", parameter.name.span)
+            self._problems.error("STM1005", f"`{name}` {taken} and cannot name an axis", parameter.name.span)
             return NoNumber.BROKEN
-        size = self._sizer.size(parameter, module, numbers, self._defaults.get(name), least=0)
+        size = self._sizer.size(parameter, module, numbers, self._defaults.get(name), 0, self._what())
         # Later axes may be given in terms of this one, and so may equations.
         numbers[name] = self._numbers[name] = size
         return size
@@ -199,7 +203,7 @@ class Topologies:
             return None
         sizes: dict[str, int] = {}
         for name, parameter in found.items():
-            size = self._sizer.size(parameter, module, numbers, self._defaults.get(name), allowed[name])
+            size = self._sizer.size(parameter, module, numbers, self._defaults.get(name), allowed[name], self._what())
             if size is NoNumber.UNBOUND:
                 note = "only the axes of chains and grids may stay without a size"
                 help = f"write `{name} = 2`, or set it from outside"
@@ -239,9 +243,13 @@ class Topologies:
     def _sound(self, topology: Topology) -> bool:
         factors = topology.factors if isinstance(topology, Product) else (topology,)
         axes = [axis for factor in factors if isinstance(factor, Regular) for axis in factor.axes]
+        if len(factors) > MOST_FACTORS:
+            note = f"a product has at most {MOST_FACTORS} factors, all chains and grids together being one"
+            self._problems.error("STM3014", f"this product has more than {MOST_FACTORS} factors", topology.span, note)
+            return False
         if len(axes) > MOST_AXES:
             note = f"a grid has at most {MOST_AXES} axes"
-            self._problems.error("STM3014", f"this grid has {len(axes)} axes", topology.span, note)
+            self._problems.error("STM3014", f"this grid has more than {MOST_AXES} axes", topology.span, note)
             return False
         names = [port.name for port in ports(topology)]
         twice = sorted({name for name in names if names.count(name) > 1})

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 
 from stmlang.check import calls, references
 from stmlang.check.modules import Definition
 from stmlang.check.problems import Problems
-from stmlang.check.scope import Argument, Budget, NoNumber, Scope, Site, World
+from stmlang.check.scope import NAMED_SIZE, Argument, Budget, NoNumber, Scope, Site, World
 from stmlang.check.values import Value, combined, folded
 from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
 from stmlang.scan.expression import Number, Power, Product, Sum
@@ -122,28 +123,40 @@ class Typer:
         return None if isinstance(number, NoNumber) else Value(Number(number, span))
 
     def _unknown(self, name: str, span: Span, scope: Scope) -> None:
-        functions = scope.module.definitions
-        known = [*scope.parameters, *self.world.gates, *self.world.numbers] if scope.whole else [*scope.parameters, *SIZES]
+        misplaced = self._misplaced(name, scope)
+        if misplaced is not None:
+            message, note, help = misplaced
+            self.error("STM1011", message, span, *([note] if note else []), help=help)
+        elif name not in scope.module.missing and name not in self.world.reported:
+            self.world.reported.add(name)
+            notes: tuple[str, ...] = ()
+            if not scope.whole:
+                notes = ("a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan",)
+            elif self.world.constant == NAMED_SIZE:
+                notes = ("a topology with a name sees its own axes only; one in place, behind `on`, sees the scan's numbers",)
+            help = self.problems.near(name, self._visible(scope))
+            self.error("STM1001", f"there is no `{name}` here", span, *notes, help=help)
+
+    def _misplaced(self, name: str, scope: Scope) -> tuple[str, str | None, str | None] | None:
+        """What to say, why, and what to write where a name exists that does not stand for a value here."""
         if self.world.constant is not None and (name in INPUTS or name in FEATURES):
-            self.error("STM1011", f"`{name}` differs from node to node", span, f"{self.world.constant} is a number")
-        elif name in FEATURES:
+            return f"`{name}` differs from node to node", f"{self.world.constant} is a number", None
+        if name in FEATURES:
             note = "features have no size that a spec knows; learned weights map them to a gate's indices"
-            self.error("STM1011", f"`{name}` stands outside of `linear`", span, note, help=f"write `linear({name})`")
-        elif name in INDEX_WORDS:
-            note = "an index stands in square brackets, or behind `over =`"
-            self.error("STM1011", f"`{name}` is an index, not a value", span, note)
-        elif name == "eye":
-            self.error("STM1011", "`eye` needs its two indices", span, help="write `eye[key, key']`")
-        elif name in BUILT_IN or name in functions:
-            self.error("STM1011", f"`{name}` is a function", span, help=f"call it: `{name}(...)`")
-        elif not scope.module.unknown(name):
-            notes = (
-                ()
-                if scope.whole
-                else ("a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan",)
-            )
-            known = known if self.world.constant else [*known, *INPUTS, "pi"]
-            self.error("STM1001", f"there is no `{name}` here", span, *notes, help=self.problems.near(name, known))
+            return f"`{name}` stands outside of `linear`", note, f"write `linear({'x' if name == 'x' else 'x, e[out]'})`"
+        if name in INDEX_WORDS:
+            return f"`{name}` is an index, not a value", "an index stands in square brackets, or behind `over =`", None
+        if name == "eye":
+            return "`eye` needs its two indices", None, "write `eye[key, key']`"
+        if name in BUILT_IN or isinstance(scope.module.names.get(name), Definition):
+            return f"`{name}` is a function", None, f"call it: `{name}(...)`"
+        return None
+
+    def _visible(self, scope: Scope) -> Iterator[str]:
+        """The names that a reference can have in a scope."""
+        inputs = () if self.world.constant else (*INPUTS, "pi")
+        whole = (self.world.gates, self.world.numbers) if scope.whole else (SIZES,)
+        return chain(scope.parameters, *whole, inputs)
 
     # --- calls
 
@@ -154,9 +167,9 @@ class Typer:
         definition = scope.module.names.get(name)
         if isinstance(definition, Definition):
             return self._expand(definition, call, scope, depth)
-        if not scope.module.unknown(name):
-            known = [*scope.module.definitions, *BUILT_IN]
-            help = self.problems.near(name, known)
+        if not scope.module.unknown(name) and f"{name}(" not in self.world.reported:
+            self.world.reported.add(f"{name}(")
+            help = self.problems.near(name, chain(scope.module.functions(), BUILT_IN))
             if name in self.world.gates or name in scope.parameters:
                 self.error(
                     "STM1011", f"`{name}` is not a function", call.function.span, help=f"write `{name}`, or `{name}[...]`"

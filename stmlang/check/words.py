@@ -20,14 +20,19 @@ LEAVES = ("linear", "param", "given")
 BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread")
 
 RESERVED: Mapping[str, str] = {
-    **dict.fromkeys((*BUILT_IN, "eye"), "a built-in function"),
-    **dict.fromkeys(INDICES, "an index"),
-    "x": "the node features",
-    "e": "the edge features",
-    "heads": "the number of heads",
-    "pi": "the number pi",
+    **dict.fromkeys((*BUILT_IN, "eye"), "is a built-in function"),
+    **dict.fromkeys(INDICES, "is an index"),
+    "x": "stands for the node features",
+    "e": "stands for the edge features",
+    "heads": "is the number of heads",
+    "pi": "is the number pi",
 }
 """Names that a gate, a definition or its parameters cannot have, and what they are."""
+
+MEANT = "has a meaning of its own"
+"""Of other names that cannot be taken in some places."""
+
+KINDS_OF_TOPOLOGY: Mapping[str, str] = dict.fromkeys(("chain", "grid", "tree", "dag"), "is a kind of topology")
 
 KINDS = {"out": "port", "in": "port"} | {index: index.rstrip("'") for index in INDICES[2:]}
 """An index may be renamed to another one of its kind."""

@@ -29,7 +29,7 @@ from stmlang.scan.scan import Clause, Direction, Feature, Gate, Initial, Leaf, S
 from stmlang.scan.topology import OPEN, CompleteTree, FromFile, Regular, Runtime, Static, Topology, kind_of, ports
 from stmlang.scan.topology import Product as TopologyProduct
 
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)
+_SUM, _PRODUCT, _MINUS, _POWER, _ATOM = range(5)
 """How tightly the outermost sign of a text binds; an operand that binds less tightly than its place asks is bracketed."""
 
 _REDUCTIONS = {"sum": "sum", "mean": "mean", "max": "largest"}
@@ -50,7 +50,7 @@ def _show(expr: Expr) -> tuple[str, int]:
     """The text of an expression and how tightly it binds."""
     match expr:
         case Number(value=value):
-            return show_number(value), _SUM if value < 0 else _ATOM
+            return show_number(value), _MINUS if value < 0 else _ATOM
         case LeafRef(leaf=leaf, indices=indices):
             return f"@{leaf}{_brackets(list(indices))}", _ATOM
         case InputRef(name=name, bind=bind):
@@ -59,6 +59,8 @@ def _show(expr: Expr) -> tuple[str, int]:
             return f"{gate}{_binds(bind)}", _ATOM
         case Apply(function=function, arguments=arguments):
             return f"{function.value}({_list(arguments)})", _ATOM
+        case Sum(terms=((True, term),)):
+            return f"-{_operand(term, _POWER)}", _MINUS
         case Sum(terms=terms):
             return _signed(terms), _SUM
         case Product(factors=factors):
@@ -89,16 +91,22 @@ def _operand(expr: Expr, tightness: int) -> str:
 
 
 def _signed(terms: tuple[tuple[bool, Expr], ...]) -> str:
-    """`-a + b - c`. A term that is itself a sum is bracketed, since a minus in front of it would read as another one."""
-    first = ("-" if terms[0][0] else "") + _operand(terms[0][1], _PRODUCT)
-    rest = [f" {'-' if negative else '+'} {_operand(term, _PRODUCT)}" for negative, term in terms[1:]]
+    """`-a + b - c`. A term that is itself a sum is bracketed, and one with a minus of its own where it does not come first."""
+    first = f"-{_operand(terms[0][1], _POWER)}" if terms[0][0] else _operand(terms[0][1], _PRODUCT)
+    rest = [f" {'-' if negative else '+'} {_later(term, _PRODUCT)}" for negative, term in terms[1:]]
     return first + "".join(rest)
+
+
+def _later(expr: Expr, tightness: int) -> str:
+    """An operand that does not come first."""
+    text, binds = _show(expr)
+    return text if binds >= tightness and binds != _MINUS else f"({text})"
 
 
 def _ratio(factors: tuple[tuple[bool, Expr], ...]) -> str:
     """`a * b / c`, or `1 / a` where the first factor is inverted."""
-    first = ("1 / " if factors[0][0] else "") + _operand(factors[0][1], _POWER)
-    rest = [f" {'/' if inverted else '*'} {_operand(factor, _POWER)}" for inverted, factor in factors[1:]]
+    first = f"1 / {_later(factors[0][1], _POWER)}" if factors[0][0] else _operand(factors[0][1], _MINUS)
+    rest = [f" {'/' if inverted else '*'} {_later(factor, _POWER)}" for inverted, factor in factors[1:]]
     return first + "".join(rest)
 
 

@@ -1,0 +1,114 @@
+"""Texts made to hurt: long, deep, circular, explosive. Each is answered quickly, with a scan or a SpecError."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from stmlang.check import load
+from stmlang.check.verify import verify
+from stmlang.source.diagnostic import SpecError
+
+LIMIT = 2.0
+"""Seconds of processor time on an idle machine; the tests allow for a busy one."""
+
+
+def scan(body: str, before: str = "", on: str = "chain(time)") -> str:
+    return f"{before}\nscan s on {on} {{\nsource = 1\ntransition = 0.5\n{body}\n}}\n"
+
+
+def lines(count: int, form: Callable[[int], str]) -> str:
+    return "\n".join(form(k) for k in range(count))
+
+
+def names(count: int, letter: str) -> str:
+    return ", ".join(f"{letter}{k}" for k in range(count))
+
+
+GOOD = {
+    "long sum": scan("mark = linear(x)" + " + 1.5" * 10_000),
+    "long product": scan("a = linear(x)\nmark = a" + " * a" * 10_000),
+    "chained gates": scan("g0 = linear(x)\n" + lines(5_000, lambda k: f"g{k + 1} = g{k} * 0.5") + "\nmark = g5000"),
+    "chained gates, backwards": scan(
+        "mark = g5000\n" + lines(5_000, lambda k: f"g{5000 - k} = g{4999 - k}") + "\ng0 = linear(x)"
+    ),
+    "deep brackets": scan("mark = " + "(" * 95 + "linear(x)" + ")" * 95),
+    "deep calls": scan("mark = " + "-exp(1 + 2 * " * 48 + "linear(x)" + ")" * 48),
+    "power tower": scan("a = linear(x)\nmark = " + " ^ ".join(["a"] * 90)),
+    "long graph": scan("", on="dag {\n" + lines(20_000, lambda k: f"n{k} -> n{k + 1}") + "\n}"),
+    "bipartite graph": scan("", on=f"dag {{ {names(300, 'a')} -> {names(300, 'b')} }}"),
+    "many equations of one gate": scan(
+        "\n".join(f"mark2[out = a{i}, in = a{j}] = {i}" for i in range(16) for j in range(16))
+        + "\nmark = sum(sum(mark2, over = out), over = in)",
+        on=f"grid({names(16, 'a')})",
+    ),
+    "many scans": lines(2_000, lambda k: f"scan s{k} on chain(time) {{ source = 1; transition = 0.5 }}"),
+    "many parameters": f"scan s({', '.join(f'p{k} = {k}' for k in range(10_000))}) on chain(t) {{ source = 1; transition = 1}}",
+}
+BAD = {
+    "gates in a long circle": ("STM1008", scan("mark = g0\n" + lines(5_000, lambda k: f"g{k} = g{(k + 1) % 5_000}"))),
+    "doubling definitions": (
+        "STM2027",
+        scan("mark = d40(linear(x))", "def d0(a) = a\n" + lines(40, lambda k: f"def d{k + 1}(a) = d{k}(a) * d{k}(a)")),
+    ),
+    "doubling arguments": ("STM2027", scan("mark = " + "square(" * 40 + "linear(x)" + ")" * 40, "def square(a) = a * a")),
+    "deep definitions": (
+        "STM2026",
+        scan("mark = d5000(linear(x))", "def d0(a) = a\n" + lines(5_000, lambda k: f"def d{k + 1}(a) = exp(d{k}(a))")),
+    ),
+    "definitions in a long circle": (
+        "STM1007",
+        scan("mark = d0(1)", lines(2_000, lambda k: f"def d{k}(a) = d{(k + 1) % 2_000}(a)")),
+    ),
+    "many unknown names": ("STM1001", scan(lines(3_000, lambda k: f"g{k} = gg{k} + hh{k}"))),
+    "many unknown functions": (
+        "STM1002",
+        scan(lines(3_000, lambda k: f"g{k} = ff{k}(1)"), lines(3_000, lambda k: f"def d{k}(a) = a")),
+    ),
+    "topology names": (
+        "STM3014",
+        scan("", "topology t0 = chain(a)\n" + lines(3_000, lambda k: f"topology t{k + 1} = t{k}"), "t3000"),
+    ),
+    "topology products": (
+        "STM3014",
+        scan("", "topology t0 = chain(a)\n" + lines(60, lambda k: f"topology t{k + 1} = t{k} * t{k}"), "t60"),
+    ),
+    "a long cycle": ("STM3004", scan("", on="dag {\n" + lines(20_000, lambda k: f"n{k} -> n{(k + 1) % 20_000}") + "\n}")),
+    "too many edges": ("STM3009", scan("", on=f"dag {{ {names(3_000, 'a')} -> {names(3_000, 'b')} }}")),
+    "self loops in a product of lists": ("STM3005", scan("", on=f"dag {{ {names(300, 'a')} -> {names(300, 'a')} }}")),
+    "too many axes": ("STM3014", scan("", on=f"grid({names(3_000, 'a')})")),
+    "a huge number": ("STM2028", scan("mark = 10 ^ 10 ^ 10")),
+    "a huge tree": ("STM3303", scan("", on="tree(arity = 2, depth = 2 ^ 30)")),
+    "many arguments": ("STM1030", scan("mark = exp(" + ", ".join(["1"] * 20_000) + ")")),
+    "many directions": ("STM2036", scan("directions " + ", ".join(["+a -b"] * 10_000), on="grid(a, b)")),
+    "an index free in many places": ("STM2008", scan("a[out] = linear(x)\nmark = a" + " + a" * 20_000)),
+    "one gate said many times": ("STM2009", scan(lines(10_000, lambda _: "mark = 1"))),
+}
+
+
+def timed(text: str) -> tuple[list[str], float]:
+    begin = time.process_time()
+    try:
+        found = load(text)
+    except SpecError as error:
+        return [one.code for one in error.diagnostics], time.process_time() - begin
+    taken = time.process_time() - begin
+    verify(found)
+    return [], taken
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_long_but_right(name: str) -> None:
+    codes, taken = timed(GOOD[name])
+    assert codes == []
+    assert taken < 2 * LIMIT
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_refused(name: str) -> None:
+    code, text = BAD[name]
+    codes, taken = timed(text)
+    assert code in codes
+    assert taken < 2 * LIMIT
