@@ -158,7 +158,7 @@ def _cost(problem: Problem, tiling: Tiling) -> Candidate:
         (gates, merge, attention, *between),
         (*(adjoint(stage) for stage in reversed(between)), adjoint(attention), adjoint(merge), adjoint(gates)),
         memory_forward=problem.io_bytes + 2 * largest + 2 * pairs + 2 * states,
-        memory_backward=2 * problem.io_bytes + 4 * largest + 4 * pairs + 4 * states,
+        memory_backward=2 * problem.io_bytes + 4 * largest + 4 * pairs + 8 * states,
         op_count=ops,
         op_count_backward=int(TRAINING_OPS * ops),
     )
@@ -171,13 +171,13 @@ def _boundary_stages(problem: Problem, tiling: Tiling) -> tuple[tuple[Stage, ...
     every = lanes * tiling.tiles * tiling.edges * state
     padded = lanes * tiling.steps * tiling.width * tiling.edges * state
     products = lanes * tiling.tiles
-    summaries = Stage("tile summaries", "matmul", 2 * every * tiling.nodes, 3 * every * item, ops=6, products=products)
-    reading = Stage("boundary reads", "matmul", 2 * every * tiling.nodes, 3 * every * item, ops=6, products=products)
+    summaries = Stage("tile summaries", "matmul", 2 * every * tiling.nodes, 9 * every * item, ops=6, products=products)
+    reading = Stage("boundary reads", "matmul", 2 * every * tiling.nodes, 9 * every * item, ops=6, products=products)
     sweep = Stage(
         "tile sweep",
         "matmul",
         2 * padded * tiling.edges,
-        5 * padded * item,
+        15 * padded * item,
         steps=tiling.steps,
         ops=10,
         products=lanes * tiling.steps * tiling.width,

@@ -13,7 +13,7 @@ from stmlang.plan.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, 
 
 NAME = "dense"
 MOST_EDGES = 4096
-SOLVE_BLOCK = 64
+SOLVE_BLOCK = 16
 """A triangular solve proceeds by blocks of about this many rows, one after the other."""
 
 

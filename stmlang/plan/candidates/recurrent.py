@@ -13,6 +13,8 @@ from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
 
 NAME = "recurrent"
+STATE_PASSES = 12
+"""How often a step reads or writes numbers of its states: measured, against the bandwidth, on a CPU."""
 
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
@@ -26,8 +28,8 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
         return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
     counts, item = problem.counts, problem.accumulator
     sweep = _sweep(problem)
-    # Training keeps the state of every edge for the adjoint, padded to the widest level.
-    stored = problem.lanes * counts.levels * counts.step_edges * problem.state * item
+    # Training keeps what a step reads, passes on, adds and marks, each of the size of its states, padded to the widest level.
+    stored = 4 * problem.lanes * counts.levels * counts.step_edges * problem.state * item
     alive = problem.lanes * (counts.slots + counts.step_edges) * problem.state * item
     gates = gates_stage(problem)
     ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
@@ -49,8 +51,8 @@ def _sweep(problem: Problem) -> Stage:
     state = problem.state
     per_line_edge = 2 * state * _matrix_width(problem)
     numbers = levels * (counts.step_line_edges * per_line_edge + counts.step_edges * 5 * state + counts.width * 4 * state)
-    # A step reads the states that enter and writes those that leave, once to gather and once to compute.
-    touched = levels * counts.step_edges * state * 4
+    # A step gathers the states that enter, passes them on, adds to them, marks and reads them, and scatters what leaves.
+    touched = levels * counts.step_edges * state * STATE_PASSES
     return Stage(
         "level sweep",
         "vector",
