@@ -68,8 +68,8 @@ def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
     from stmlang.plan.target import target_of
 
     scan = load_spec(arguments.spec, arguments.settings)
-    regular_axes(scan)
-    dag = dag_of(scan.topology)
+    # A chain or grid is known by its sizes; its graph, which may be huge, need not be built to plan for it.
+    dag = None if regular_axes(scan) is not None else dag_of(scan.topology)
     facts = analyse(scan, dag)
     problem = Problem.of(
         facts.scan,

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Int64
 
+from stmlang.facts import Facts
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import Dag
 from stmlang.graph.levels import topological_order
@@ -40,7 +41,7 @@ class Problem:
     """
 
     scan: Scan
-    facts: Any
+    facts: Facts | None
     dag: Dag | None
     counts: Counts
     axes: tuple[int, ...] | None
@@ -56,7 +57,7 @@ class Problem:
         dag: Dag | None,
         dtype: DtypeName = "float32",
         *,
-        facts: Any = None,
+        facts: Facts | None = None,
         mode: Mode = "training",
         memory_limit: int | None = None,
         batch: int = 1,

@@ -171,6 +171,4 @@ def needs_scalar_gates(problem: Problem) -> str | None:
         return f"it needs one number per head for every gate, and here gates act on the state ({names})"
     if problem.track > 1:
         return f"it needs states without a tracking axis, and here track = {problem.track}"
-    if problem.scan.normalize == "mlstm":
-        return "it has no running maximum, which `normalize mlstm` needs"
     return None

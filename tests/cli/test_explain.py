@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
+from stmlang.check import library, library_specs
 from stmlang.cli.starters import SIZES, starter
 from tests.cli.command import run_process
 
@@ -123,3 +125,30 @@ sys.exit(3 if {"jax", "jaxlib", "equinox"} & set(sys.modules) else status)
 """
     result = run_process("explain", image, *SIZED, "--target", "h100", code=code)
     assert result.returncode == 0, result.stderr
+
+
+LIBRARY_SIZES = {"chain": "time=9", "grid": "rows=5 cols=4", "volume": "depth=2 rows=3 cols=4"}
+
+
+@pytest.mark.parametrize("name", library_specs())
+def test_the_library_is_right_formatted_and_planned(stmlang, name):
+    checked = stmlang("check", f"std:{name}")
+    assert checked.status == 0, checked.err
+    assert checked.err == ""
+    assert stmlang("fmt", "--check", library() / f"{name}.stm").status == 0
+    if "(" not in checked.out:  # definitions only
+        return
+    kind = "volume" if "volume" in name else checked.out.rpartition("on a ")[2].strip(")\n")
+    sizes = [word for size in LIBRARY_SIZES.get(kind, "").split() for word in ("--set", size)]
+    result = stmlang("explain", f"std:{name}", "--target", "h100", "--json", *sizes)
+    assert result.status == 0, result.out
+    assert json.loads(result.out)["strategy"]
+
+
+def test_huge_grids_are_explained_without_building_them(stmlang):
+    start = time.process_time()
+    result = stmlang("explain", "std:plstm/image_p", "--set", "rows=20000", "--set", "cols=20000", "--target", "h100")
+    assert result.status == 1
+    assert "STM5005" in result.err
+    assert "needs at least" in result.err
+    assert time.process_time() - start < 5

@@ -46,11 +46,18 @@ def test_only_the_recurrence_takes_state_transitions(transition):
     assert isinstance(refused, Rejection)
 
 
-def test_tracking_and_running_maximum_need_the_recurrence():
-    for changes in ({"track": 2}, {"normalize": "mlstm"}):
-        given = problem(grid(8), **changes)
-        names = [entry.strategy for s in CANDIDATES for entry in s.propose(given) if isinstance(entry, Candidate)]
-        assert names == ["recurrent"]
+def test_tracking_needs_the_recurrence():
+    given = problem(grid(8), track=2)
+    names = [entry.strategy for s in CANDIDATES for entry in s.propose(given) if isinstance(entry, Candidate)]
+    assert names == ["recurrent"]
+
+
+def test_a_normalizer_is_one_more_column():
+    plain, normalized = problem(grid(64)), problem(grid(64), normalize="mlstm")
+    assert normalized.value == plain.value + 1
+    for strategy in CANDIDATES:
+        for a, b in zip(strategy.propose(plain), strategy.propose(normalized), strict=True):
+            assert sum(stage.flops for stage in b.forward) > sum(stage.flops for stage in a.forward)
 
 
 def test_matrix_transitions_cost_a_matrix_product():
