@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from stmlang import nn as nn
     from stmlang.runtime import CompiledScan as CompiledScan
     from stmlang.runtime import LoadedScan as LoadedScan
+    from stmlang.runtime import OpenScan as OpenScan
     from stmlang.runtime import compile as compile
     from stmlang.runtime import load as load
     from stmlang.source.diagnostic import SpecError as SpecError
 
 __version__ = "0.1.0"
-__all__ = ["CompiledScan", "LoadedScan", "SpecError", "__version__", "compile", "load", "nn"]
+__all__ = ["CompiledScan", "LoadedScan", "OpenScan", "SpecError", "__version__", "compile", "load", "nn"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,5 +5,6 @@ from __future__ import annotations
 from stmlang.runtime.artifact import LoadedScan, load
 from stmlang.runtime.compile import compile
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.open import OpenScan
 
-__all__ = ["CompiledScan", "LoadedScan", "compile", "load"]
+__all__ = ["CompiledScan", "LoadedScan", "OpenScan", "compile", "load"]

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import jax.export
@@ -97,7 +97,8 @@ def _platforms(names: Sequence[str]) -> tuple[str, ...]:
 def _exported(
     scan: CompiledScan, platforms: Sequence[str], batch: int | Literal["symbolic"] | None, with_state: bool
 ) -> jax.export.Exported:
-    program, structure = scan.compilation.program, jax.tree.structure(scan.tables)
+    program = scan.compilation.program
+    structure = cast(Any, jax.tree.structure(scan.tables))
 
     def call(tables: list[Array], inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
         def one(inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
@@ -258,8 +259,8 @@ def load(path: str | PathLike[str]) -> LoadedScan:
         signature = _signature(manifest["signature"])
     except Exception as error:
         raise call_error("STM5304", f"artifact `{name}` is damaged: {error}") from None
-    texts = (members[member].decode() for member in ("plan.json", "source.stm", "program.mlir"))
-    return LoadedScan(name, manifest, signature, *texts, tables, exported)
+    plan, source, text = (members[member].decode() for member in ("plan.json", "source.stm", "program.mlir"))
+    return LoadedScan(name, manifest, signature, plan, source, text, tables, exported)
 
 
 def _read(name: str) -> dict[str, bytes]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, cast
 
 import jax
 
@@ -17,6 +18,7 @@ from stmlang.plan.choose import make_plan
 from stmlang.plan.problem import DtypeName, Problem
 from stmlang.plan.target import Target, target_of
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
+from stmlang.runtime.open import OpenScan
 from stmlang.runtime.signature import Signature, call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import unbound
@@ -36,7 +38,7 @@ def compile(
     config: Mapping[str, ConfigValue] | None = None,
     scan: str | None = None,
     **sizes: int | float,
-) -> CompiledScan:
+) -> CompiledScan | OpenScan:
     """Compile a spec: `std:...`, a path, or the text itself.
 
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
@@ -44,22 +46,18 @@ def compile(
     `memory_limit` in bytes. `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the
     last by default).
 
-    Raises SpecError for a wrong spec, unknown or missing sizes, or a scan that no strategy can evaluate.
+    A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
+    has, and again for others. Raises SpecError for a wrong spec, unknown sizes, or a scan that no strategy can evaluate.
     """
-    loaded = load(source, sizes, scan=scan)
-    require_sizes(loaded)
+    checked = load(source if isinstance(source, str) else Path(source), sizes, scan=scan)
     require_dtype(dtype)
     chosen = target_of(machine() if target == "auto" else target)
-    return compile_scan(
-        loaded,
-        chosen,
-        dtype=dtype,
-        mode=mode,
-        memory_limit=memory_limit,
-        batch=batch,
-        strategy=strategy,
-        config=config,
-    )
+
+    def finish(bound: Scan) -> CompiledScan:
+        circumstances = {"mode": mode, "memory_limit": memory_limit, "batch": batch}
+        return compile_scan(bound, chosen, dtype=dtype, strategy=strategy, config=config, **circumstances)
+
+    return OpenScan(checked, finish) if unbound(checked) else finish(checked)
 
 
 def compile_scan(
@@ -84,17 +82,8 @@ def machine() -> str:
     """The name of the target that JAX runs on."""
     if jax.default_backend() != "gpu":
         return "cpu"
-    kind = jax.devices()[0].device_kind
+    kind = cast(str, jax.devices()[0].device_kind)
     return next((name for word, name in GPU_KINDS if word in kind), "gpu")
-
-
-def require_sizes(scan: Scan) -> None:
-    """Raises SpecError (STM5001) if an axis has no size."""
-    names = unbound(scan)
-    if names:
-        from stmlang.plan.problem import unbound_error
-
-        raise unbound_error(list(names), scan.topology.span)
 
 
 def require_dtype(dtype: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import equinox as eqx
 import jax
@@ -61,6 +61,10 @@ class CompiledScan(eqx.Module):
     tables: tuple[Bundle, ...]
     compilation: Compilation = eqx.field(static=True)
 
+    def __repr__(self) -> str:
+        circumstances = self.plan.circumstances
+        return f"<CompiledScan {self.scan.name}: {circumstances.nodes} nodes, {self.plan.chosen.candidate.label}, {circumstances.dtype}>"
+
     def __call__(
         self,
         q: Float[Array, "*nodes head key"],
@@ -79,7 +83,8 @@ class CompiledScan(eqx.Module):
         inputs = {"q": q, "k": k, "v": v}
         check_arguments(self.signature, inputs, gates, initial)
         start = None if initial is None else tuple(dict(state) for state in initial)
-        h, state = _call(self.compilation.program, self.tables, inputs, dict(gates), start, return_state)
+        called: Any = _call(self.compilation.program, self.tables, inputs, dict(gates), start, return_state)
+        h, state = cast(tuple[Array, State | None], called)
         return (h, state) if return_state else h
 
     def gating_matrix(
@@ -104,7 +109,7 @@ class CompiledScan(eqx.Module):
         }
         check_arguments(self.signature, inputs, gates, None)
         tables = self.tables if program is self.compilation.program else _device(program.tables)
-        return _gating(program, tables, inputs, dict(gates))
+        return cast(Array, _gating(program, tables, inputs, dict(gates)))
 
     def reference(
         self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None
@@ -119,10 +124,12 @@ class CompiledScan(eqx.Module):
         from stmlang.verify.reference import reference
 
         check_arguments(self.signature, {"q": q, "k": k, "v": v}, gates, initial)
-        arrays = [np.asarray(array, np.float64) for array in (q, k, v)]
+        query, key, value = (np.asarray(array, np.float64) for array in (q, k, v))
         leaves = {name: np.asarray(array, np.float64) for name, array in gates.items()}
-        state = None if initial is None else jax.tree.map(lambda array: np.asarray(array, np.float64), initial)
-        return reference(self.scan, self.dag, *arrays, leaves, state)
+        state = None
+        if initial is not None:
+            state = [{port: np.asarray(array, np.float64) for port, array in part.items()} for part in initial]
+        return reference(self.scan, self.dag, query, key, value, leaves, state)
 
     def zero_state(self) -> State:
         """An initial state of zeros."""
@@ -146,6 +153,13 @@ class CompiledScan(eqx.Module):
             given = leaf.kind == "given" and low <= high
             gates[name] = jnp.asarray(generator.uniform(low, high, shape), dtype) if given else normal(shape)
         return q, k, v, gates
+
+    def at(self, nodes: Sequence[int]) -> CompiledScan:
+        """This scan, if node arrays have this shape. Raises SpecError (STM5201) if not. (`OpenScan` compiles for it.)"""
+        if tuple(nodes) != self.dag.node_shape:
+            expected = self.dag.node_shape
+            raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with {expected}, not {tuple(nodes)}")
+        return self
 
     @property
     def scan(self) -> Scan:
@@ -195,7 +209,10 @@ def build(compilation: Compilation) -> CompiledScan:
 
 
 def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
-    return jax.tree.map(jnp.asarray, tables)
+    def put(table: np.ndarray) -> Array:
+        return jnp.asarray(table)
+
+    return jax.tree.map(put, tables)
 
 
 @partial(jax.jit, static_argnums=(0, 5))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 
@@ -52,26 +52,34 @@ def check_arguments(signature: Signature, inputs: Mapping[str, Any], gates: Any,
     found: list[Diagnostic] = []
     for name, shape in signature.inputs.items():
         _check_array(found, f"`{name}`", shape, inputs[name])
-    if not isinstance(gates, Mapping):
+    leaves = _mapping(gates)
+    if leaves is None:
         raise call_error("STM5203", f"`gates` must be a dictionary of arrays by leaf name, not {type(gates).__name__}")
-    _check_names(found, "gate leaf", signature.gates, gates)
+    _check_names(found, "gate leaf", signature.gates, leaves)
     for name, shape in signature.gates.items():
-        if name in gates:
-            _check_array(found, f'`gates["{name}"]`', shape, gates[name])
+        if name in leaves:
+            _check_array(found, f'`gates["{name}"]`', shape, leaves[name])
     if initial is not None:
         _check_state(found, signature.initial, initial)
     if found:
         raise SpecError(found)
 
 
+def _mapping(given: Any) -> Mapping[str, Any] | None:
+    return cast(Mapping[str, Any], given) if isinstance(given, Mapping) else None
+
+
 def _check_state(found: list[Diagnostic], expected: tuple[dict[str, Shape], ...], initial: Any) -> None:
-    if not isinstance(initial, (tuple, list)) or len(initial) != len(expected):
-        given = f"{len(initial)} of them" if isinstance(initial, (tuple, list)) else type(initial).__name__
+    listed = isinstance(initial, (tuple, list))
+    parts = list(cast(Sequence[Any], initial)) if listed else None
+    if parts is None or len(parts) != len(expected):
+        given = type(initial).__name__ if parts is None else f"{len(parts)} of them"
         message = f"`initial` must be a tuple with a dictionary for each of the {len(expected)} directions, not {given}"
         found.append(Diagnostic("STM5204", message, None))
         return
-    for number, (shapes, state) in enumerate(zip(expected, initial, strict=True)):
-        if not isinstance(state, Mapping):
+    for number, (shapes, part) in enumerate(zip(expected, parts, strict=True)):
+        state = _mapping(part)
+        if state is None:
             found.append(Diagnostic("STM5204", f"`initial[{number}]` must be a dictionary of arrays by port name", None))
             continue
         _check_names(found, "port", shapes, state)
