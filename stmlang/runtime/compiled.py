@@ -62,8 +62,8 @@ class CompiledScan(eqx.Module):
     compilation: Compilation = eqx.field(static=True)
 
     def __repr__(self) -> str:
-        circumstances = self.plan.circumstances
-        return f"<CompiledScan {self.scan.name}: {circumstances.nodes} nodes, {self.plan.chosen.candidate.label}, {circumstances.dtype}>"
+        nodes, dtype = self.dag.node_count, self.signature.dtype
+        return f"<CompiledScan {self.scan.name}: {nodes} nodes, {self.plan.chosen.candidate.label}, {dtype}>"
 
     def __call__(
         self,
@@ -83,8 +83,8 @@ class CompiledScan(eqx.Module):
         inputs = {"q": q, "k": k, "v": v}
         check_arguments(self.signature, inputs, gates, initial)
         start = None if initial is None else tuple(dict(state) for state in initial)
-        called: Any = _call(self.compilation.program, self.tables, inputs, dict(gates), start, return_state)
-        h, state = cast(tuple[Array, State | None], called)
+        program = self.compilation.program
+        h, state = cast(tuple[Array, State | None], _call(program, self.tables, inputs, dict(gates), start, return_state))
         return (h, state) if return_state else h
 
     def gating_matrix(
