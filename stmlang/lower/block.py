@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -32,7 +33,8 @@ def matmul(a: Array, b: Array) -> Array:
     Batch axes are made one: XLA's CPU kernels abort on products of eight axes, and callers bring batch axes of their own.
     """
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    flat = (jnp.broadcast_to(part, (*batch, *part.shape[-2:])).reshape(-1, *part.shape[-2:]) for part in (a, b))
+    count = prod(batch)  # not -1: a graph without open edges has matrices without rows
+    flat = (jnp.broadcast_to(part, (*batch, *part.shape[-2:])).reshape(count, *part.shape[-2:]) for part in (a, b))
     product = jnp.einsum("bij,bjk->bik", *flat, precision=PRECISION)
     return product.reshape(*batch, a.shape[-2], b.shape[-1])
 
