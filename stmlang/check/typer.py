@@ -120,7 +120,7 @@ class Typer:
         if number is NoNumber.UNBOUND:
             note = "an axis may stay without a size only where no equation uses that size"
             self.error("STM2031", f"the size of `{name}` is not known", span, note, help=f"set it from outside: {name} = 16")
-        return None if isinstance(number, NoNumber) else Value(Number(number, span))
+        return None if isinstance(number, NoNumber) else Value(Number(float(number), span))
 
     def _unknown(self, name: str, span: Span, scope: Scope) -> None:
         misplaced = self._misplaced(name, scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import isfinite
 
 from stmlang.check.headers import ALLOWED
 from stmlang.scan.expression import (
@@ -14,6 +15,7 @@ from stmlang.scan.expression import (
     LeafRef,
     LineMask,
     Normalize,
+    Number,
     Reduce,
     Split,
     children,
@@ -113,6 +115,9 @@ def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> N
             assert len(arguments) == len(ports(scan.topology)) - 1
             assert is_regular(scan.topology)
             assert all("out" not in free_indices(argument) for argument in arguments)
+        case Number(value=value):
+            assert isinstance(value, float), "numbers are floating point, sizes included"
+            assert isfinite(value)
         case Eye(first=first, second=second):
             assert first != second
             assert first.rstrip("'") == second.rstrip("'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,13 @@ def test_warnings_do_not_stop_a_spec() -> None:
     found = examine(open_spec(text))
     assert [one.severity for one in found.diagnostics] == [Severity.WARNING]
     assert not found.failed
+
+
+def test_checking_is_quick() -> None:
+    load("std:plstm/image_p")
+    begin = time.process_time()
+    load("std:plstm/image_p")
+    assert time.process_time() - begin < 0.1
 
 
 def test_checking_imports_nothing_heavy() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 
@@ -9,7 +10,13 @@ import pytest
 
 from stmlang.check import load
 from stmlang.check.verify import verify
+from stmlang.scan.show import show_scan
 from stmlang.source.diagnostic import SpecError
+from stmlang.source.render import render
+from stmlang.source.span import SourceFile
+from stmlang.syntax.lexer import lex
+from tests.check.programs import GOOD as PROGRAM_NAMES
+from tests.check.programs import PROGRAMS, inside
 
 LIMIT = 2.0
 """Seconds of processor time on an idle machine; the tests allow for a busy one."""
@@ -112,3 +119,32 @@ def test_refused(name: str) -> None:
     codes, taken = timed(text)
     assert code in codes
     assert taken < 2 * LIMIT
+
+
+def words_of(text: str) -> list[str]:
+    """The tokens of a text, line ends among them."""
+    return [token.text if token.text.strip() else "\n" for token in lex(SourceFile("<text>", text)).tokens]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_programs(seed: int) -> None:
+    """Programs with some words exchanged check, or are refused with messages that can be printed; nothing else happens."""
+    chance = random.Random(seed)
+    programs = [words_of((PROGRAMS / "good" / name).read_text(encoding="utf-8-sig")) for name in PROGRAM_NAMES]
+    known = sorted({word for program in programs for word in program})
+    named = [word for word in known if word[0].isalpha()]
+    messages: set[str] = set()
+    with inside("good"):
+        for _ in range(500):
+            words = list(chance.choice(programs))
+            for _ in range(chance.randint(1, 2)):
+                at = chance.randrange(len(words))
+                words[at] = chance.choice(named if words[at][:1].isalpha() else known)
+            try:
+                found = load(" ".join(words) + "\n")
+            except SpecError as error:
+                messages.update(render(one) for one in error.diagnostics)
+            else:
+                verify(found)
+                assert show_scan(found)
+    assert len(messages) > 100

@@ -191,6 +191,7 @@ def test_constants(text: str, number: float) -> None:
     scan = scan_of(f"mark = {text}", head="(heads = 1, key = 4, value = 8)", on="chain(time = 7)")
     value = scan.gate("mark").clauses[0].value
     assert isinstance(value, Number)
+    assert isinstance(value.value, float)
     assert value.value == pytest.approx(number, abs=1e-15)
 
 
