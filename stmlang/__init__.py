@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stmlang.xla_flags import guard
+
 if TYPE_CHECKING:
     from stmlang import nn as nn
     from stmlang.runtime import CompiledScan as CompiledScan
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from stmlang.runtime import compile as compile
     from stmlang.runtime import load as load
     from stmlang.source.diagnostic import SpecError as SpecError
+
+guard()
 
 __version__ = "0.1.0"
 __all__ = ["CompiledScan", "LoadedScan", "OpenScan", "SpecError", "__version__", "compile", "load", "nn"]
