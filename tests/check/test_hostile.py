@@ -126,7 +126,7 @@ def words_of(text: str) -> list[str]:
     return [token.text if token.text.strip() else "\n" for token in lex(SourceFile("<text>", text)).tokens]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_mutated_programs(seed: int) -> None:
     """Programs with some words exchanged check, or are refused with messages that can be printed; nothing else happens."""
     chance = random.Random(seed)
@@ -135,7 +135,7 @@ def test_mutated_programs(seed: int) -> None:
     named = [word for word in known if word[0].isalpha()]
     messages: set[str] = set()
     with inside("good"):
-        for _ in range(500):
+        for _ in range(400):
             words = list(chance.choice(programs))
             for _ in range(chance.randint(1, 2)):
                 at = chance.randrange(len(words))
