@@ -6,8 +6,9 @@ is. `|T|` is the magnitude of a number and the Frobenius norm of a matrix, which
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from stmlang.facts.rewrite import refer
 from stmlang.scan.expression import (
     L2_EPSILON,
     STATE_INDICES,
@@ -23,6 +24,10 @@ from stmlang.scan.expression import (
     Reduce,
     Sum,
 )
+from stmlang.scan.scan import Gate
+
+EDGES = "transition.edges"
+"""A transition that lacks the index `out`, with it. No spec can write this name."""
 
 Pairs = Iterable[tuple[Index, Index]]
 
@@ -55,26 +60,35 @@ def small_entries(ref: GateRef, pairs: Pairs) -> Expr:
     return divided(ref, entry_norm(ref, pairs)) if tuple(pairs) else Apply(Function.CAP, (ref,), ref.span)
 
 
-def small_columns(ref: GateRef, pairs: Pairs) -> Expr:
-    """The gate with column sums of at most one; it varies along `out` only if the gate declares it."""
-    if tuple(pairs) or all(entry.index != "out" for entry in ref.bind):
-        return divided(ref, column_norm(ref, pairs))
+def small_columns(ref: GateRef, edges: GateRef, pairs: Pairs) -> Expr:
+    """The gate with column sums of at most one. `edges` is the same gate, with the index `out` if that lacks it."""
+    if tuple(pairs) or ref != edges:
+        return divided(ref, column_norm(edges, pairs))
     return Normalize("l1", "out", ref, ref.span)
+
+
+def divided_by(expr: Product) -> tuple[GateRef, Expr] | None:
+    """The gate and the norm of a `divided` one."""
+    match expr.factors:
+        case ((False, GateRef() as ref), (True, Apply(function=Function.MAXIMUM, arguments=(Number(value=1.0), norm)))):
+            return ref, norm
+        case _:
+            return None
 
 
 def has_small_entries(expr: Product, pairs: Pairs) -> bool:
     """Whether a product is `divided` by its own entries' norm."""
-    match expr.factors:
-        case ((False, GateRef() as ref), (True, Apply(function=Function.MAXIMUM, arguments=(Number(value=1.0), norm)))):
-            return norm == entry_norm(ref, pairs)
-        case _:
-            return False
+    found = divided_by(expr)
+    return found is not None and found[1] == entry_norm(found[0], pairs)
 
 
-def has_small_columns(expr: Product, pairs: Pairs) -> bool:
-    """Whether a product is `divided` by its own columns' norm."""
-    match expr.factors:
-        case ((False, GateRef() as ref), (True, Apply(function=Function.MAXIMUM, arguments=(Number(value=1.0), norm)))):
-            return norm == column_norm(ref, pairs)
-        case _:
-            return False
+def has_small_columns(expr: Product, pairs: Pairs, gates: Mapping[str, Gate]) -> bool:
+    """Whether a product is `divided` by its own columns' norm, or by that of the gate `EDGES`, if that stands for it."""
+    found = divided_by(expr)
+    if found is None:
+        return False
+    ref, norm = found
+    edges = gates.get(EDGES)
+    if edges is not None and len(edges.clauses) == 1 and edges.clauses[0].value == ref:
+        return norm == column_norm(refer(edges, ref.span), pairs)
+    return norm == column_norm(ref, pairs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
+from itertools import accumulate
 from math import sqrt
 from typing import NamedTuple, assert_never
 
@@ -53,7 +54,8 @@ class Lengths(Analysis[Measured]):
 
     def length(self, expr: Expr, index: Index) -> Floats:
         """A bound on the length of an expression along a state index; one that it lacks repeats its value."""
-        return self._along(self.of(expr), index)
+        with np.errstate(over="ignore"):
+            return self._along(self.of(expr), index)
 
     def _along(self, found: Measured, index: Index) -> Floats:
         return found.lengths.get(index, sqrt(state_size(self.scan, index)) * found.magnitude)
@@ -105,11 +107,13 @@ class Lengths(Analysis[Measured]):
         """One factor by its length, the others by their magnitudes, whichever choice is best."""
         listed = list(factors)
         magnitudes = [magnitude(self.intervals, inverted, factor) for inverted, factor in listed]
+        before = list(accumulate(magnitudes, times, initial=np.ones((1, 1))))
+        after = list(accumulate(reversed(magnitudes), times, initial=np.ones((1, 1))))[::-1]
         best = np.full((1, 1), np.inf)
         for chosen, (inverted, factor) in enumerate(listed):
             if not inverted:
-                rest = [bound for number, bound in enumerate(magnitudes) if number != chosen]
-                best = np.minimum(best, reduce(times, rest, self.length(factor, index)))
+                rest = times(before[chosen], after[chosen + 1])
+                best = np.minimum(best, times(rest, self.length(factor, index)))
         return best
 
 

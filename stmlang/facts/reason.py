@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from math import isfinite, lgamma, log, prod
+from math import lgamma, log, prod
 
 from stmlang.facts.bounds import ROUNDING, Bounds
+from stmlang.facts.factored import one_minus_outer
+from stmlang.facts.interval import HUGE
 from stmlang.facts.rewrite import factors
-from stmlang.scan.expression import Apply, Expr, Function, GateRef, LeafRef, Normalize, Number, Power, Split
+from stmlang.facts.turns import MOST_SHOWN
+from stmlang.scan.expression import Apply, Expr, Function, GateRef, LeafRef, Normalize, Number, Power, Split, Sum
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_expr
 from stmlang.scan.sizes import regular_part
-from stmlang.scan.topology import Topology, kind_of
+from stmlang.scan.topology import Regular, Topology, kind_of
 
 LONGEST = 60
 """Characters of an expression that are shown."""
@@ -18,7 +21,18 @@ LONGEST = 60
 
 def show_bound(value: float) -> str:
     """A bound to six digits; what rounding left beside a whole number goes."""
-    return "any number" if not isfinite(value) else f"{round(value, 12):.6g}"
+    return f"{round(value, 12):.6g}" if bounded(value) else "any number"
+
+
+def bounded(value: float) -> bool:
+    """Whether a bound says more than that a leaf is finite."""
+    return abs(value) <= HUGE
+
+
+def listed(names: list[str]) -> str:
+    """Some names, the first few of them if they are many."""
+    more = f" and {len(names) - MOST_SHOWN} more" if len(names) > MOST_SHOWN else ""
+    return ", ".join(names[:MOST_SHOWN]) + more
 
 
 def named(expr: Expr) -> str:
@@ -91,12 +105,13 @@ def entry_steps(bounds: Bounds) -> list[str]:
         return [_because(bounds, norm, gate.clauses[0].value, worst)]
     steps: list[str] = []
     for clause in gate.clauses:
-        place = ", ".join(f"{index} = {port}" for index, port in clause.ports) or "elsewhere"
+        place = ", ".join(f"{index} = {port}" for index, port in clause.ports) or ""
+        where = f" at [{place}]" if place else " elsewhere"
         if bounds.zeros.everywhere(clause.value):
-            steps.append(f"transition[{place}] is zero")
+            steps.append(f"transition is zero{where}")
         else:
             own = float(bounds.operators.of(clause.value).norm.max())
-            steps.append(_because(bounds, f"{norm} at [{place}]", clause.value, own))
+            steps.append(_because(bounds, f"{norm}{where}", clause.value, own))
     return steps
 
 
@@ -106,9 +121,9 @@ def magnitude_step(bounds: Bounds, expr: Expr) -> str:
 
 
 def _because(bounds: Bounds, subject: str, expr: Expr, bound: float) -> str:
-    claim = f"{subject} <= {show_bound(bound)}" if isfinite(bound) else f"{subject} has no bound"
+    claim = f"{subject} <= {show_bound(bound)}" if bounded(bound) else f"{subject} has no bound"
     reasons = [text for part in _parts(bounds, expr) if (text := _range(bounds, part)) is not None]
-    if not isfinite(bound) or not reasons:
+    if not bounded(bound) or not reasons:
         return claim
     return f"{claim} because {' and '.join(dict.fromkeys(reasons))}"
 
@@ -136,6 +151,13 @@ def _range(bounds: Bounds, expr: Expr) -> str | None:
             return f"{leaf} is given in {_interval(bounds, expr)}"
         case Power(base=base):
             return _range(bounds, base)
+        case Sum() if (form := one_minus_outer(expr)) is not None:
+            length = show_bound(float(bounds.lengths.length(form.u, form.pair[0]).max()))
+            strength = f"{named(form.strength)} in {_interval(bounds, form.strength)}"
+            return (
+                f"identity minus {named(form.strength)} times {named(form.u)} {named(form.u)}^T, with {strength} and "
+                f"|{named(form.u)}| <= {length}, has norm at most {show_bound(float(bounds.operators.of(expr).norm.max()))}"
+            )
         case _:
             if bounds.operators.of(expr).pairs:
                 return f"{named(expr)} has norm at most {show_bound(float(bounds.operators.of(expr).norm.max()))}"
@@ -145,8 +167,8 @@ def _range(bounds: Bounds, expr: Expr) -> str | None:
 def _interval(bounds: Bounds, expr: Expr) -> str:
     found = bounds.intervals.of(expr)
     low, high = float(found.low.min()), float(found.high.max())
-    left = f"[{show_bound(low)}" if isfinite(low) and low > -1e300 else "(-inf"
-    return f"{left}, {show_bound(high)}]" if isfinite(high) and high < 1e300 else f"{left}, inf)"
+    left = f"[{show_bound(low)}" if bounded(low) else "(-inf"
+    return f"{left}, {show_bound(high)}]" if bounded(high) else f"{left}, inf)"
 
 
 def path_growth(scan: Scan, bounds: Bounds) -> str:
@@ -161,8 +183,6 @@ def path_growth(scan: Scan, bounds: Bounds) -> str:
 
 def _path_count(topology: Topology) -> str:
     """The multinomial coefficient of the displacement, worked out where all sizes are known."""
-    from stmlang.scan.topology import Regular
-
     assert isinstance(topology, Regular)
     names = [axis.name for axis in topology.axes]
     steps = [axis.size - 1 for axis in topology.axes if axis.size]

@@ -42,7 +42,7 @@ def small(expr: Expr) -> bool:
     return count <= SMALL
 
 
-def refer(gate: Gate, span: Span) -> Expr:
+def refer(gate: Gate, span: Span) -> GateRef:
     """A gate with all its indices."""
     return GateRef(gate.name, tuple(Bind(index, index) for index in gate.indices), span)
 

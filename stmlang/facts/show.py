@@ -7,20 +7,16 @@ from typing import Any
 from stmlang.facts.analyse import Facts
 from stmlang.facts.bounds import Bounds
 from stmlang.facts.dependence import Depends
-from stmlang.facts.interval import FINITE
-from stmlang.facts.reason import show_bound
-from stmlang.scan.expression import ordered
+from stmlang.facts.reason import bounded, listed, show_bound
+from stmlang.scan.expression import Number, ordered
 from stmlang.scan.show import show_expr
 from stmlang.scan.topology import Port, ports
-
-MOST_LEAVES = 6
-"""Names of leaves that are listed in a line of text."""
 
 
 def show_facts(facts: Facts) -> str:
     """Several lines, ending in a newline: the verdict and its steps, the form of the transition, and a line for each gate."""
     verdict = facts.verdict
-    lines = [f"stability: {verdict.kind}{' (the other mode holds too)' if verdict.also and verdict.inserted is False else ''}"]
+    lines = [f"stability: {verdict.kind}{' (the other mode holds too)' if verdict.also and not verdict.inserted else ''}"]
     lines += [f"    {step}" for step in verdict.reason]
     lines += [f"transition: {text}" for text in _transition(facts)]
     lines.append("gates, with the interval they lie in and what they depend on:")
@@ -33,18 +29,22 @@ def show_facts(facts: Facts) -> str:
 def _transition(facts: Facts) -> list[str]:
     """What is known of the transition's form, a sentence each."""
     found: list[str] = []
-    if facts.rank_one is not None:
-        out_factor, in_factor = show_expr(facts.rank_one.out_factor), show_expr(facts.rank_one.in_factor)
-        found.append(f"rank one, ({out_factor}) times ({in_factor}): one state for each node is enough")
+    if facts.rank_one is not None and not facts.bounds.classes.single:
+        out_factor, in_factor = facts.rank_one.out_factor, facts.rank_one.in_factor
+        if isinstance(in_factor, Number) and in_factor.value == 1:
+            found.append("the same for all incoming edges (rank one): one state for each node is enough")
+        else:
+            factors = f"({show_expr(out_factor)}) * ({show_expr(in_factor)})"
+            found.append(f"rank one, {factors}: one state for each node is enough")
     for form in facts.factored:
         if form is not None:
             found.append(
-                f"{show_expr(form.scale)} times identity minus rank one on {form.pair[0]}: "
-                f"strength {show_expr(form.strength)}, direction {show_expr(form.u)}"
+                f"{show_expr(form.scale)} * (identity - u u^T * strength) on the axis {form.pair[0]}, with "
+                f"u = {show_expr(form.u)}, strength = {show_expr(form.strength)}"
             )
     zeros = [f"[out = {out}, in = {into}]" for out, into in _zeros(facts.bounds)]
     if zeros:
-        found.append(f"zero at {', '.join(zeros)}")
+        found.append(f"zero at {listed(zeros)}")
     if facts.constant:
         found.append("source, transition and mark are the same at every node: one impulse response tells everything")
     return found or ["no special form"]
@@ -62,8 +62,8 @@ def _interval(bounds: Bounds, name: str) -> str:
     """The interval of a gate at all ports together."""
     found = bounds.intervals.gates[name]
     low, high = float(found.low.min()), float(found.high.max())
-    left = "(-inf" if low <= -FINITE else f"[{show_bound(low)}"
-    right = "inf)" if high >= FINITE else f"{show_bound(high)}]"
+    left = f"[{show_bound(low)}" if bounded(low) else "(-inf"
+    right = f"{show_bound(high)}]" if bounded(high) else "inf)"
     return f"{left}, {right}{' or undefined' if found.nan.any() else ''}"
 
 
@@ -77,8 +77,7 @@ def _depends(bounds: Bounds, name: str) -> str:
         parts.append(f"reads {', '.join(sorted(depends.inputs))}")
     leaves = [leaf.name for leaf in bounds.dependence.leaves(depends)]
     if leaves:
-        more = f" and {len(leaves) - MOST_LEAVES} more" if len(leaves) > MOST_LEAVES else ""
-        parts.append(f"from {', '.join(leaves[:MOST_LEAVES])}{more}")
+        parts.append(f"from {listed(leaves)}")
     if depends.graph:
         parts.append("depends on the graph")
     if not depends.nodes:
@@ -148,4 +147,4 @@ def _gate(bounds: Bounds, name: str) -> dict[str, Any]:
 
 
 def _bound(value: float) -> float | None:
-    return float(value) if abs(value) < FINITE else None
+    return float(value) if bounded(value) else None

@@ -16,7 +16,7 @@ import numpy as np
 from stmlang.facts.bounding import has_small_columns
 from stmlang.facts.classes import Bools, Floats, PortClasses
 from stmlang.facts.contract import never_enlarges, shrinks_as_power
-from stmlang.facts.interval import times
+from stmlang.facts.interval import Interval, times
 from stmlang.facts.intervals import Intervals, state_size
 from stmlang.facts.operators import Operators, Pair
 from stmlang.facts.walk import Analysis
@@ -40,6 +40,9 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Gate, Scan
 
+MOST_TRIED = 16
+"""Of a product with more factors that could be summed over `out`, only so many are tried."""
+
 
 class Column(NamedTuple):
     """Arrays of shape `(1, in)`."""
@@ -55,6 +58,7 @@ class Simplex(Analysis[Column]):
         super().__init__(scan, classes)
         self.intervals = intervals
         self.operators = operators
+        self.declared: dict[str, Gate] = {gate.name: gate for gate in scan.gates}
         self.run()
 
     def gate(self, gate: Gate, values: list[Column]) -> Column:
@@ -66,7 +70,7 @@ class Simplex(Analysis[Column]):
         if len(values) == 1:
             return Column(np.minimum(entries, lifts[0]), values[0].simplex & (not found.pairs))
         holding = self.classes.along(self.classes.holding(gate), 0)
-        total, simplex = np.zeros((1, 1)), np.zeros((1, 1), np.bool_)
+        total, simplex = np.zeros((1, 1)), self.constant_simplex(self.intervals.gates[gate.name]) & (not found.pairs)
         for number, (lift, value) in enumerate(zip(lifts, values, strict=True)):
             here = holding == number
             own = self.summed(np.where(here, found.norm, 0.0))
@@ -95,7 +99,9 @@ class Simplex(Analysis[Column]):
             case Sum(terms=terms):
                 return reduce(np.add, (self.lifted(e, part, pairs) for (_, e), part in zip(terms, parts, strict=True)))
             case Product():
-                return np.ones((1, 1)) if has_small_columns(expr, pairs) else self.product(expr, parts, pairs)
+                if has_small_columns(expr, pairs, self.declared):
+                    return np.ones((1, 1))
+                return self.product(expr, parts, pairs)
             case Apply() | Power() if not pairs:
                 return self.shrunk(expr, parts)
             case Reduce() if not pairs:
@@ -127,20 +133,21 @@ class Simplex(Analysis[Column]):
 
     def product(self, expr: Product, parts: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
         """One factor by its column sum, the rest by its norm. The chosen one is a number as far as the matrix axes go, or it
-        alone is the matrix."""
+        alone is the matrix. Those whose sum is no better than that of their entries need not be tried."""
         matrices = {index for pair in pairs for index in pair}
-        best = np.full((1, 1), np.inf)
+        best, tried = np.full((1, 1), np.inf), 0
         for chosen, ((inverted, factor), part) in enumerate(zip(expr.factors, parts, strict=True)):
             operator = self.operators.of(factor)
-            rest = [other for number, other in enumerate(expr.factors) if number != chosen]
-            if inverted or "out" not in operator.free:
+            if inverted or tried == MOST_TRIED or not (part.total < self.summed(operator.norm)).any():
                 continue
+            rest = [*expr.factors[:chosen], *expr.factors[chosen + 1 :]]
             if operator.free.isdisjoint(matrices):
                 norm = self.operators.product(rest, pairs)
             elif operator.pairs == pairs and not any(self.operators.of(other).pairs for _, other in rest):
                 norm = self.operators.product(rest, frozenset())
             else:
                 continue
+            tried += 1
             best = np.minimum(best, times(part.total, norm.max(axis=0, keepdims=True)))
         return best
 
@@ -198,11 +205,10 @@ class Simplex(Analysis[Column]):
                     form = no
             case _:
                 form = no
-        return form | self.constant_simplex(expr)
+        return form | self.constant_simplex(self.intervals.of(expr))
 
-    def constant_simplex(self, expr: Expr) -> Bools:
+    def constant_simplex(self, found: Interval) -> Bools:
         """Numbers, one a port, that sum to one."""
-        found = self.intervals.of(expr)
         if not self.classes.regular:
             return np.zeros((1, 1), np.bool_)
         low = self.classes.along(found.low, 0)

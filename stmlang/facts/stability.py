@@ -26,7 +26,7 @@ import numpy as np
 
 from stmlang.facts.bounds import Bounds
 from stmlang.facts.classes import Bools
-from stmlang.facts.reason import column_steps, entry_steps, path_growth, show_bound
+from stmlang.facts.reason import column_steps, entry_steps, listed, path_growth, show_bound
 from stmlang.facts.rewrite import factors
 from stmlang.facts.stabilize import with_single_paths, with_small_columns, with_small_entries
 from stmlang.facts.turns import factors_are_trees, kept_turns, single_paths
@@ -141,7 +141,7 @@ def _insert_d(bounds: Bounds, paths: str | None) -> Verdict:
             "line edges are left out until what is left is a multitree, straight ones last",
         ]
     else:
-        turns = ", ".join(f"from {names[into]} to {names[out]}" for out, into in np.argwhere(dropped))
+        turns = listed([f"from {names[into]} to {names[out]}" for out, into in np.argwhere(dropped)])
         steps = ["turns between ports lead round in a circle: several paths join two edges", f"dropped: turns {turns}"]
     done = [] if bounds.small_entries else [capped]
     scan = with_single_paths(bounds.scan, bounds.classes, dropped, bounds.pairs, bounds.small_entries)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from stmlang.facts.bounding import Pairs, small_columns, small_entries
+from stmlang.facts.bounding import EDGES, Pairs, small_columns, small_entries
 from stmlang.facts.classes import Bools, PortClasses
 from stmlang.facts.rewrite import rebuilt, refer
 from stmlang.facts.walk import fold
-from stmlang.scan.expression import PORT_INDICES, Bind, Expr, GateRef, Index, LineMask, Number, Product
+from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, Index, LineMask, Number, Product
 from stmlang.scan.scan import Clause, Gate, Scan
 
 RAW = "transition.raw"
@@ -25,14 +25,19 @@ def with_small_columns(scan: Scan, pairs: Pairs) -> Scan:
     refer to the transition see what is really applied."""
     gate = scan.gate("transition")
     raw = replace(gate, name=RAW)
-    return _replaced(scan, [raw, replace(gate, clauses=(Clause((), small_columns(_reference(raw), pairs)),))])
+    ref, gates = refer(raw, gate.span), [raw]
+    edges = ref
+    if "out" not in gate.indices:
+        gates.append(replace(gate, name=EDGES, indices=("out", *gate.indices), clauses=(Clause((), ref),)))
+        edges = refer(gates[-1], gate.span)
+    return _replaced(scan, [*gates, replace(gate, clauses=(Clause((), small_columns(ref, edges, pairs)),))])
 
 
 def with_small_entries(scan: Scan, pairs: Pairs) -> Scan:
     """Insert D-mode where the line graph is a multitree already: `T / max(1, |T|)`."""
     gate = scan.gate("transition")
     raw = replace(gate, name=RAW)
-    return _replaced(scan, [raw, replace(gate, clauses=(Clause((), small_entries(_reference(raw), pairs)),))])
+    return _replaced(scan, [raw, replace(gate, clauses=(Clause((), small_entries(refer(raw, gate.span), pairs)),))])
 
 
 def with_single_paths(scan: Scan, classes: PortClasses, dropped: Bools | None, pairs: Pairs, bounded: bool) -> Scan:
@@ -43,7 +48,7 @@ def with_single_paths(scan: Scan, classes: PortClasses, dropped: Bools | None, p
     """
     gate = scan.gate("transition")
     raw = replace(gate, name=RAW)
-    value = _reference(raw) if bounded else small_entries(_reference(raw), pairs)
+    value = refer(raw, gate.span) if bounded else small_entries(refer(raw, gate.span), pairs)
     entries = replace(gate, name=ENTRIES, clauses=(Clause((), value),))
     whole = refer(entries, gate.span)
     indices: tuple[Index, ...] = (*PORT_INDICES, *(index for index in gate.indices if index not in PORT_INDICES))
@@ -59,10 +64,6 @@ def with_single_paths(scan: Scan, classes: PortClasses, dropped: Bools | None, p
         ]
     made = _replaced(scan, [raw, entries, replace(gate, indices=indices, clauses=tuple(clauses))])
     return made if set(indices) == set(gate.indices) else _redirected(made)
-
-
-def _reference(gate: Gate) -> GateRef:
-    return GateRef(gate.name, tuple(Bind(index, index) for index in gate.indices), gate.span)
 
 
 def _replaced(scan: Scan, gates: list[Gate]) -> Scan:

@@ -15,6 +15,9 @@ from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runt
 LARGEST_GRAPH = 50_000
 """Graphs with more edges are not checked path by path, nor ones with ten times as many pairs of edges."""
 
+MOST_SHOWN = 6
+"""Turns that are listed in a sentence."""
+
 MOST_ORDERS = 6
 """With more ports than this the orders of the ports are not compared with each other."""
 
@@ -45,7 +48,8 @@ def _turn_words(classes: PortClasses, allowed: Bools) -> str:
         return "in a tree there is one path between any two edges"
     if not turns:
         return "no port turns into another, so there is one path between any two edges"
-    return f"turns lead from {', from '.join(turns)} only, never back, so there is one path between any two edges"
+    shown = ", from ".join(turns[:MOST_SHOWN]) + (", and so on" if len(turns) > MOST_SHOWN else "")
+    return f"turns lead from {shown} only, never back, so there is one path between any two edges"
 
 
 def factors_are_trees(topology: Topology) -> bool:

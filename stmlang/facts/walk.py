@@ -57,6 +57,9 @@ class Analysis(ABC, Generic[Fact]):
 
     def of(self, expr: Expr) -> Fact:
         """The fact about an expression over the scan's gates and leaves, whether or not the scan holds it."""
+        known = self._known.get(id(expr))
+        if known is not None:
+            return known[1]
         with np.errstate(all="ignore"):
             return fold(expr, self.rule, self._known)
 

@@ -9,10 +9,13 @@ import numpy as np
 from stmlang.facts import Facts, Verdict
 from stmlang.facts.dependence import Dependence
 from stmlang.facts.intervals import Intervals
+from stmlang.facts.rewrite import renamed
 from stmlang.facts.simplex import Simplex
 from stmlang.facts.zeros import Zeros
-from stmlang.scan.expression import STATE_INDICES, Expr, Power, Product, children
+from stmlang.scan.expression import STATE_INDICES, Expr, Eye, Power, Product, children
 from stmlang.verify.gates import Evaluator, Value
+from tests.facts.build import mul, sub
+from tests.helpers.scans import NOWHERE
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 0.7, 1e-30, -1e-300, 40.0, -40.0, 1e4, -1e30, 1e200, 2.0, 3.0])
 TAME = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 0.7, 1.3, -2.0, 4.0, -40.0, 1e-12])
@@ -195,11 +198,17 @@ def times(evaluator: Evaluator, first: Value, second: Value) -> Value:
 
 
 def check_forms(facts: Facts, evaluator: Evaluator) -> None:
-    """The factors of a rank-one transition multiply to it."""
-    if facts.rank_one is None:
-        return
-    with np.errstate(all="ignore"):
-        out, into = evaluator.evaluate(facts.rank_one.out_factor), evaluator.evaluate(facts.rank_one.in_factor)
-    assert "in" not in out.ports
-    assert "out" not in into.ports
-    assert close(times(evaluator, out, into), evaluator.gates["transition"], evaluator)
+    """The factors of a rank-one transition multiply to it; a clause in the delta rule's form is what the form says."""
+    if facts.rank_one is not None:
+        with np.errstate(all="ignore"):
+            out, into = evaluator.evaluate(facts.rank_one.out_factor), evaluator.evaluate(facts.rank_one.in_factor)
+        assert "in" not in out.ports
+        assert "out" not in into.ports
+        assert close(times(evaluator, out, into), evaluator.gates["transition"], evaluator)
+    for form, clause in zip(facts.factored, facts.scan.gate("transition").clauses, strict=True):
+        if form is not None:
+            row, column = form.pair
+            outer = mul(form.strength, form.u, renamed(form.u, {row: column}))
+            whole = mul(form.scale, sub(Eye(row, column, NOWHERE), outer))
+            with np.errstate(all="ignore"):
+                assert close(evaluator.evaluate(whole), evaluator.evaluate(clause.value), evaluator)

@@ -153,6 +153,7 @@ def random_scan(random: Random, name: str) -> Scan:
         writer.gates |= {"u": ("key",), "w": ("key",)}
         equations["transition[out, in, key, key']"] = matrix(writer, "u")
     else:
-        equations |= writer.equations("transition", ("out", "in", *state), random.choice((1, 2, 3)))
+        ends = random.choice((("out", "in"), ("out", "in"), ("out", "in"), ("out",), ("in",), ()))
+        equations |= writer.equations("transition", (*ends, *state), random.choice((1, 2, 3)))
     mode = random.choice((Mode.AUTO, Mode.P, Mode.D, Mode.NONE))
     return make_scan(topology, equations, mode=mode, directions=directions, leaves=writer.leaves)

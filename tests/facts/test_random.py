@@ -27,7 +27,7 @@ from tests.facts.claims import (
 )
 from tests.facts.random_scans import TOPOLOGIES, random_scan
 
-ORDINARY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+ORDINARY = settings(max_examples=35, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
