@@ -12,6 +12,7 @@ from typing import Any
 
 from stmlang.cli.options import add_json
 from stmlang.cli.output import print_json
+from stmlang.xla_flags import FLAG, affected
 
 NAME = "doctor"
 SUMMARY = "print versions, devices and settings, and whether they fit"
@@ -165,6 +166,11 @@ def _advise(report: Report, jax: dict[str, Any]) -> None:
     for plugin in plugins:
         if _numbers(report.packages[plugin] or "")[:2] != _numbers(report.packages["jaxlib"] or "")[:2]:
             report.problems.append(f"{plugin} {report.packages[plugin]} does not belong to jaxlib {report.packages['jaxlib']}")
+    if jax["backend"] == "cpu" and affected():
+        report.advice.append(
+            f"jaxlib {report.packages['jaxlib']} computes some sums wrongly on CPUs; `import stmlang` switches that off, "
+            f"but only if it comes before the first array: else set XLA_FLAGS={FLAG}"
+        )
     if not jax["enable_x64"]:
         report.advice.append("float64 is off; set JAX_ENABLE_X64=1 to compile scans in float64")
     if jax["backend"] == "gpu" and jax["default_matmul_precision"] is None:

@@ -94,21 +94,22 @@ def _machine(target: str) -> str:
 
 
 def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
-    """The compiled scan of a spec. A command line that asks for float64 means it, so jax is told."""
-    from stmlang.runtime.compile import compile
+    """The compiled scan of a spec. A command line that asks for float64 means it, so jax is told. Raises SpecError."""
+    from stmlang.plan.problem import regular_axes
+    from stmlang.plan.target import target_of
+    from stmlang.runtime.compile import compile_scan
 
+    scan = load_spec(arguments.spec, arguments.settings)
+    regular_axes(scan)
     if arguments.dtype == "float64":
         jax: Any = import_module("jax")
         jax.config.update("jax_enable_x64", True)
-    # A text is what has a line end in it.
-    source = f"{read_source(STDIN).text}\n" if arguments.spec == STDIN else _named(arguments.spec)
-    return compile(
-        source,
-        target=arguments.target,
+    return compile_scan(
+        scan,
+        target_of(_machine(arguments.target)),
         dtype=arguments.dtype,
         mode=arguments.mode,
         memory_limit=arguments.memory_limit,
         batch=batch,
         strategy=arguments.strategy,
-        **arguments.settings,
     )
