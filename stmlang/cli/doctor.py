@@ -94,12 +94,11 @@ def installed(name: str) -> str | None:
 
 def supported_ranges() -> dict[str, str]:
     """What this version of stmlang asks for, from its own metadata: `{"jax": ">=0.10.2,<0.12"}`."""
-    from importlib.metadata import PackageNotFoundError, requires
+    from importlib.metadata import distributions
 
-    try:
-        wanted = requires("stmlang") or []
-    except PackageNotFoundError:
-        return {}
+    # A build leaves metadata in the source folder, which may be older than what is installed: only the latter has METADATA.
+    installs = sorted(distributions(name="stmlang"), key=lambda entry: entry.read_text("METADATA") is None)
+    wanted = (installs[0].requires or []) if installs else []
     found = (re.match(r"([A-Za-z0-9_.-]+)\s*([^;]*)\Z", line) for line in wanted if ";" not in line)
     return {match.group(1): match.group(2).strip() for match in found if match}
 
