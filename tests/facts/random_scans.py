@@ -138,6 +138,17 @@ def matrix(writer: Writer, u: str) -> Expr:
     return whole if random.random() < 0.4 else mul(f("tanh", writer.leaf({"in"})), whole)
 
 
+def shared(writer: Writer) -> Expr:
+    """A transition that P-mode can be proved of, or nearly: bounded factors and something that is divided among the ports."""
+    random = writer.random
+    share = norm(random.choice(("softmax", "l1")), "out", writer.expr(1, {"out", "in"}))
+    if writer.regular and random.random() < 0.5:
+        share = split(*(f("sigmoid", writer.expr(1, {"in"})) for _ in writer.ports[1:]))
+    decay = f(random.choice(BOUNDED), writer.expr(1, {"in"}))
+    whole = mul(decay, share) if random.random() < 0.7 else add(mul(0.5, share), mul(decay, 0.5, share))
+    return f("tanh", whole) if random.random() < 0.2 else whole
+
+
 def random_scan(random: Random, name: str) -> Scan:
     """A scan on the topology of a name, with up to three helper gates and a transition."""
     topology, directions = TOPOLOGIES[name]
@@ -152,6 +163,8 @@ def random_scan(random: Random, name: str) -> Scan:
         equations["w[key]"] = norm("l2", "key", given("q"))
         writer.gates |= {"u": ("key",), "w": ("key",)}
         equations["transition[out, in, key, key']"] = matrix(writer, "u")
+    elif not state and random.random() < 0.3:
+        equations["transition[out, in]"] = shared(writer)
     else:
         ends = random.choice((("out", "in"), ("out", "in"), ("out", "in"), ("out",), ("in",), ()))
         equations |= writer.equations("transition", (*ends, *state), random.choice((1, 2, 3)))
