@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+# Before JAX is imported: no result may depend on whether it computes in 64 bits, and comparisons want to.
+os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

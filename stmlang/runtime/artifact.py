@@ -20,7 +20,8 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from os import PathLike
@@ -64,8 +65,10 @@ def export(
     tables = [np.asarray(table) for table in jax.tree.leaves(scan.tables)]
     exported = _exported(scan, names, batch, with_state)
     order = 1 if scan.plan.circumstances.mode == "training" else 0
+    with _without_locations():
+        program = bytes(exported.serialize(vjp_order=order))
     members = {
-        "program.bin": bytes(exported.serialize(vjp_order=order)),
+        "program.bin": program,
         "program.mlir": exported.mlir_module().encode(),
         "tables.npz": _npz(tables),
         "plan.json": plan_json(scan.plan, indent=1).encode(),
@@ -120,7 +123,21 @@ def _exported(
     inputs = {name: struct(shape, program.dtype) for name, shape in signature.inputs.items()}
     gates = {name: struct(shape, program.dtype) for name, shape in signature.gates.items()}
     state = tuple({port: struct(shape, program.accumulator) for port, shape in shapes.items()} for shapes in signature.initial)
-    return jax.export.export(jax.jit(call), platforms=list(platforms))(tables, inputs, gates, *((state,) if with_state else ()))
+    with _without_locations():
+        exporter = jax.export.export(jax.jit(call), platforms=list(platforms))
+        return exporter(tables, inputs, gates, *((state,) if with_state else ()))
+
+
+@contextmanager
+def _without_locations() -> Iterator[None]:
+    """Programs without the places in Python that they came from: the same scan gives the same bytes, and no path leaks."""
+    name = "jax_traceback_in_locations_limit"
+    before: int = getattr(jax.config, name)
+    jax.config.update(name, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
 
 
 def _npz(tables: Sequence[np.ndarray]) -> bytes:
@@ -149,20 +166,23 @@ def _signature_dict(signature: Signature) -> dict[str, Any]:
 
 
 def _write(path: Path, members: Mapping[str, bytes]) -> None:
+    """All or nothing: a temporary file beside the target, renamed when it is whole."""
+    temporary: Path | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise call_error("STM5302", f"cannot write `{path}`: {error.strerror}") from None
-    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
         with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
-            for name, content in members.items():
-                info = zipfile.ZipInfo(name, EPOCH)
+            for member, content in members.items():
+                info = zipfile.ZipInfo(member, EPOCH)
                 info.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(info, content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except BaseException as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise call_error("STM5302", f"cannot write `{path}`: {error.strerror}") from None
         raise
 
 

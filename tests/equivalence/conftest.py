@@ -10,8 +10,6 @@ from collections.abc import Iterator
 import jax
 import pytest
 
-jax.config.update("jax_enable_x64", True)
-
 
 @pytest.fixture(autouse=True)
 def _quick_compilation(request: pytest.FixtureRequest) -> Iterator[None]:

@@ -12,8 +12,6 @@ from tests.golden.cases import ALL, CHAINS, GRAPHS, Case, load
 from tests.golden.test_plstm import close
 from tests.helpers.data import data_folder
 
-jax.config.update("jax_enable_x64", True)
-
 LARGE = 100
 """From so many nodes on only one strategy that forms the gating matrix is compiled: it takes seconds."""
 

@@ -5,7 +5,6 @@ Their channel c of a gate is head `c // 4`, direction `c % 4`. A spec is unpadde
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 
@@ -17,8 +16,6 @@ from tests.golden.cases import Arrays
 from tests.golden.test_plstm import close
 from tests.helpers.data import data_folder
 from tests.helpers.scans import arrows
-
-jax.config.update("jax_enable_x64", True)
 
 HEADS = 3
 P_NAMES = {"orientation": "angle", "source": "strength", "transition": "decay", "mark": "mark"}

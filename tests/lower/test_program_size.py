@@ -1,0 +1,71 @@
+"""Programs stay small: they grow with the logarithm of the size, and hold no index tables."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import jax
+import pytest
+
+import stmlang
+from stmlang.runtime.compiled import CompiledScan
+
+GRID = "std:plstm/image_p"
+CHAIN = "std:plstm/chain"
+
+
+def text(op: CompiledScan) -> str:
+    return op.lower_text("stablehlo")
+
+
+def op_count(op: CompiledScan) -> int:
+    return text(op).count(" = ")
+
+
+def compiled(spec: str, strategy: str, config: dict[str, Any] | None = None, **sizes: int) -> CompiledScan:
+    return stmlang.compile(spec, strategy=strategy, config=config, heads=2, key=8, value=8, **sizes)
+
+
+def test_the_fully_parallel_grid_is_bounded() -> None:
+    """16x16, four directions: 1,345 operations forward when this was written; the authors' program has 15,600."""
+    op = compiled(GRID, "parallel", rows=16, cols=16)
+    assert op_count(op) < 1800
+    q, k, v, gates = op.example()
+    backward = jax.jit(jax.grad(lambda q, gates: op(q, k, v, gates).sum(), argnums=(0, 1)))
+    assert backward.lower(q, gates).as_text().count(" = ") < 4500
+
+
+def test_parallel_grows_with_the_logarithm_of_the_side() -> None:
+    counts = [op_count(compiled(GRID, "parallel", rows=side, cols=side)) for side in (4, 8, 16, 32)]
+    steps = [after - before for before, after in pairwise(counts)]
+    assert max(steps) < 350
+    assert max(steps) - min(steps) < 20
+
+
+@pytest.mark.parametrize(
+    ("strategy", "config", "growth"), [("parallel", None, 200), ("chunkwise", {"tile": (16,)}, 4), ("recurrent", None, 4)]
+)
+def test_chains_grow_with_the_logarithm_of_the_length_or_not_at_all(strategy: str, config: Any, growth: int) -> None:
+    lengths = (64, 256, 1024)
+    counts = [op_count(compiled(CHAIN, strategy, config, time=length)) for length in lengths]
+    assert all(after - before <= growth for before, after in pairwise(counts))
+
+
+def test_odd_sizes_cost_a_merge_a_level_at_most() -> None:
+    even, odd = (op_count(compiled(CHAIN, "parallel", time=length)) for length in (256, 255))
+    assert odd < 2 * even
+
+
+@pytest.mark.parametrize("strategy", ["recurrent", "parallel", "dense", "chunkwise"])
+def test_tables_are_arguments(strategy: str) -> None:
+    """No constant of more than a few dozen numbers, however large the graph."""
+    config = {"block": 8} if strategy == "chunkwise" else None
+    op = compiled("std:plstm/tree", strategy, config, depth=6)
+    for shape in re.findall(r"stablehlo\.constant dense<[^>]*> : tensor<([0-9x]*)x[a-z]", text(op)):
+        numbers = 1
+        for size in filter(None, shape.split("x")):
+            numbers *= int(size)
+        literal = re.search(rf'constant dense<("0x|\[)[^>]*> : tensor<{shape}x', text(op))
+        assert literal is None or numbers <= 64, f"a constant of shape {shape}"
