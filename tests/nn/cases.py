@@ -44,7 +44,7 @@ CASES = [
     Case("std:plstm/chain", (("time", 7),)),
     Case("std:plstm/image_p", (("rows", 3), ("cols", 4))),
     Case("std:plstm/image_d", (("rows", 3), ("cols", 4))),
-    Case("std:plstm/volume_d", (("depth", 2), ("rows", 2), ("cols", 3))),
+    Case("std:plstm/volume_d", (("depth", 2), ("rows", 1), ("cols", 3))),
     Case("std:plstm/tree", (("depth", 2),)),
     Case("std:plstm/dag_p", (), edges=True),
     Case("std:plstm/dag_d", (), edges=True),

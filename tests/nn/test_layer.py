@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,11 @@ from stmlang.nn import ScanLayer
 from tests.nn.cases import CASES, DIM, Case, features
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+@eqx.filter_jit
+def call(layer: ScanLayer, x: jax.Array, **options: Any) -> Any:
+    return layer(x, **options)
 
 
 def projected(projection, x: np.ndarray) -> np.ndarray:
@@ -29,7 +36,7 @@ def test_layer_is_the_scan_between_projections(case: Case) -> None:
     mixed = layer.op.reference(query / np.sqrt(layer.op.scan.key), key, value, layer.gates(x, **edges))
     normal = mixed / np.sqrt((mixed**2).mean(-1, keepdims=True) + 1e-5) * np.asarray(layer.norm.scale)
     expected = np.einsum("...hv,dhv->...d", normal, np.asarray(layer.out, np.float64))
-    y = layer(x, **edges)
+    y = call(layer, x, **edges)
     assert y.shape == x.shape
     assert y.dtype == jnp.float32
     np.testing.assert_allclose(y, expected, atol=2e-4 * np.abs(expected).max())
@@ -49,7 +56,7 @@ def test_gradient_reaches_every_parameter(case: Case) -> None:
     def loss(layer: ScanLayer) -> jax.Array:
         return jnp.sum(layer(x, **edges) ** 2)
 
-    gradients = jax.tree_util.tree_leaves_with_path(eqx.filter_grad(loss)(layer))
+    gradients = jax.tree_util.tree_leaves_with_path(eqx.filter_jit(eqx.filter_grad(loss))(layer))
     assert gradients
     for path, gradient in gradients:
         assert np.isfinite(gradient).all(), path
@@ -62,7 +69,7 @@ def test_map_over_a_batch_equals_one_by_one(case: Case) -> None:
     x, edges = features(layer, batch=(3,))
     together = eqx.filter_jit(jax.vmap(lambda x, edges: layer(x, **edges)))(x, edges)
     for number in range(3):
-        alone = layer(x[number], **jax.tree.map(lambda array, number=number: array[number], edges))
+        alone = call(layer, x[number], **jax.tree.map(lambda array, number=number: array[number], edges))
         np.testing.assert_allclose(together[number], alone, atol=1e-5)
 
 
@@ -71,8 +78,8 @@ def test_bfloat16_scan_keeps_float32_parameters(case: Case) -> None:
     layer, exact = case.layer(dtype="bfloat16"), case.layer()
     x, edges = features(layer)
     assert {leaf.dtype for leaf in jax.tree.leaves(eqx.filter(layer, eqx.is_inexact_array))} == {jnp.dtype(jnp.float32)}
-    assert layer(x.astype(jnp.bfloat16), **edges).dtype == jnp.bfloat16
-    y, expected = layer(x, **edges), exact(x, **edges)
+    assert call(layer, x.astype(jnp.bfloat16), **edges).dtype == jnp.bfloat16
+    y, expected = call(layer, x, **edges), call(exact, x, **edges)
     assert y.dtype == jnp.float32
     np.testing.assert_allclose(y, expected, atol=0.05 * float(jnp.abs(expected).max()))
 
@@ -81,8 +88,8 @@ def test_bfloat16_scan_keeps_float32_parameters(case: Case) -> None:
 def test_states_pass_through(case: Case) -> None:
     layer = case.layer()
     x, edges = features(layer)
-    y, state = layer(x, **edges, initial=layer.op.zero_state(), return_state=True)
-    np.testing.assert_allclose(y, layer(x, **edges), atol=1e-6)
+    y, state = call(layer, x, **edges, initial=layer.op.zero_state(), return_state=True)
+    np.testing.assert_allclose(y, call(layer, x, **edges), atol=1e-6)
     assert tuple({port: array.shape for port, array in part.items()} for part in state) == layer.op.signature.final
 
 
@@ -93,9 +100,9 @@ def test_sequence_can_be_cut_and_continued() -> None:
     first, second = (
         eqx.tree_at(lambda layer: layer.op, whole, stmlang.compile(spec, time=n, heads=2, key=4, value=5)) for n in (4, 5)
     )
-    start, state = first(x[:4], return_state=True)
-    end = second(x[4:], initial=state)
-    np.testing.assert_allclose(jnp.concatenate([start, end]), whole(x), atol=1e-5)
+    start, state = call(first, x[:4], return_state=True)
+    end = call(second, x[4:], initial=state)
+    np.testing.assert_allclose(jnp.concatenate([start, end]), call(whole, x), atol=1e-5)
 
 
 def test_layers_share_a_scan() -> None:
