@@ -32,6 +32,8 @@ def matmul(a: Array, b: Array) -> Array:
 
     Batch axes are made one: XLA's CPU kernels abort on products of eight axes, and callers bring batch axes of their own.
     """
+    if a.shape[-1] == 1:
+        return a * b  # an outer product, and no call of a matrix kernel for each of many small ones
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     count = prod(batch)  # not -1: a graph without open edges has matrices without rows
     flat = (jnp.broadcast_to(part, (*batch, *part.shape[-2:])).reshape(count, *part.shape[-2:]) for part in (a, b))
