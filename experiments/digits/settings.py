@@ -18,7 +18,7 @@ class Settings:
     of the steps. `shift`: training images are moved by up to so many pixels. `target` is the accuracy to be reached.
     """
 
-    epochs: int = 40
+    epochs: int = 30
     seed: int = 0
     out: Path = Path("build/demo")
     target: float = 0.97
@@ -28,8 +28,8 @@ class Settings:
     smoothing: float = 0.05
     shift: int = 1
     dim: int = 48
-    heads: int = 4
-    width: int = 12
+    heads: int = 2
+    width: int = 24
     pairs: int = 2
     expansion: int = 2
     patch: int = 4

@@ -1,0 +1,58 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def run(command: str) -> str:
+    words = shlex.split(command.removeprefix(".venv/bin/stmlang "))
+    done = subprocess.run(
+        [sys.executable, "-m", "stmlang.cli.main", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_python_runs(block: str) -> None:
+    found: dict[str, object] = {}
+    exec(compile(block, "README.md", "exec"), found)
+    assert getattr(found["y"], "shape", None) == (8, 14, 14, 192)
+    assert getattr(found["G"], "shape", None) == (14, 14, 14, 14, 3)
+
+
+@pytest.mark.parametrize("block", blocks("console"))
+def test_console_shows_what_the_command_prints(block: str) -> None:
+    """Word by word, except for the figures of candidates: they depend on the machine."""
+    command, *lines = block.splitlines()
+    printed = run(command.removeprefix("$ "))
+    for line in lines:
+        if line in ("...", ""):
+            continue
+        row = re.match(r">? *([a-z]+(?: tile=\S+)?)  +\d", line)
+        wanted = row[1] if row else line.split("  ")[0] if line.startswith(("plan:", "   candidate")) else line
+        assert wanted in printed, line
+
+
+def test_commands_in_the_table_exist() -> None:
+    shown = set(re.findall(r"^\| `stmlang (\w+)", README, re.MULTILINE))
+    listed = set(re.findall(r"^    (\w+)  ", run("--help"), re.MULTILINE))
+    assert shown == listed
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
