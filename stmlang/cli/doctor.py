@@ -50,17 +50,39 @@ class Report:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--calibrate", action="store_true", help="measure this machine's CPU for the cost model, and keep the record"
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 if everything fits together, else 1."""
+    if arguments.calibrate:
+        calibrate()
     report = examine()
     if arguments.json:
         print_json({"ok": not report.problems, **asdict(report)})
     else:
         print(render(report), end="")
     return 1 if report.problems else 0
+
+
+def calibrate() -> None:
+    """Measure the CPU, with a progress bar on standard error, and write the record that plans for `cpu` use from then on."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from stmlang.plan import calibration
+    from stmlang.runtime.calibrate import MEASUREMENTS, measure, record
+
+    found: dict[str, Any] = {}
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("measuring this machine", total=MEASUREMENTS)
+        for name, fields in measure():
+            found |= fields
+            progress.update(task, advance=1, description=f"measured {name}")
+    calibration.save(record(found))
 
 
 def examine() -> Report:
@@ -169,6 +191,11 @@ def _advise(report: Report, jax: dict[str, Any]) -> None:
         report.advice.append(
             f"jaxlib {report.packages['jaxlib']} computes some sums wrongly on CPUs; `import stmlang` switches that off, "
             f"but only if it comes before the first array: else set XLA_FLAGS={FLAG}"
+        )
+    if jax["backend"] == "cpu" and affected():
+        report.advice.append(
+            f"jaxlib {report.packages['jaxlib']} gives wrong sums on CPUs unless XLA_FLAGS holds `{FLAG}`; "
+            "`import stmlang` sets it, so import it before you make an array"
         )
     if not jax["enable_x64"]:
         report.advice.append("float64 is off; set JAX_ENABLE_X64=1 to compile scans in float64")

@@ -20,7 +20,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -129,7 +129,7 @@ def _exported(
 
 
 @contextmanager
-def _without_locations() -> Iterator[None]:
+def _without_locations() -> Generator[None]:
     """Programs without the places in Python that they came from: the same scan gives the same bytes, and no path leaks."""
     name = "jax_traceback_in_locations_limit"
     before: int = getattr(jax.config, name)

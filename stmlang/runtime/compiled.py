@@ -61,6 +61,15 @@ class CompiledScan(eqx.Module):
     tables: tuple[Bundle, ...]
     compilation: Compilation = eqx.field(static=True)
 
+    def __hash__(self) -> int:
+        """By identity of what was compiled, so that `jax.jit(op)` works."""
+        return hash(self.compilation)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CompiledScan) or other.compilation is not self.compilation:
+            return False
+        return all(ours is theirs for ours, theirs in zip(jax.tree.leaves(self), jax.tree.leaves(other), strict=True))
+
     def __repr__(self) -> str:
         nodes, dtype = self.dag.node_count, self.signature.dtype
         return f"<CompiledScan {self.scan.name}: {nodes} nodes, {self.plan.chosen.candidate.label}, {dtype}>"

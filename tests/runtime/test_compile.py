@@ -165,6 +165,19 @@ def test_tables_are_leaves_that_no_gradient_touches() -> None:
     np.testing.assert_allclose(traced(op, op.example()), op(*op.example()), atol=1e-6)
 
 
+def test_it_can_be_compiled_mapped_and_differentiated_as_it_stands() -> None:
+    op = stmlang.compile("std:plstm/dag_p", strategy="recurrent", key=3, value=2)
+    arguments = op.example()
+    expected = op(*arguments)
+    np.testing.assert_allclose(jax.jit(op)(*arguments), expected, atol=1e-6)
+    batch = jax.tree.map(lambda array: jnp.stack([array, array]), arguments)
+    np.testing.assert_allclose(jax.jit(jax.vmap(op))(*batch)[1], expected, atol=1e-6)
+    np.testing.assert_allclose(jax.checkpoint(op)(*arguments), expected, atol=1e-6)
+    assert jax.jacrev(op)(*arguments).shape == expected.shape + arguments[0].shape
+    assert op == jax.tree.map(lambda leaf: leaf, op)
+    assert op != stmlang.compile("std:plstm/dag_p", strategy="recurrent", key=3, value=2)
+
+
 def test_it_says_briefly_what_it_is() -> None:
     assert repr(chain(strategy="dense")) == "<CompiledScan decay: 6 nodes, dense, float32>"
     assert repr(stmlang.compile(CHAIN)) == "<OpenScan decay: no size yet for t>"
