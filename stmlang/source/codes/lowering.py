@@ -61,14 +61,18 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5205": ("not floating point numbers", "Inputs, gates and states are of a floating point type."),
     "STM5206": (
         "no gating matrix",
-        "Where transitions act on state axes, or the result is normalized, no single number says what one node reads of another.",
+        "Where transitions act on state axes, or the result is normalized, no single number says what one node reads of "
+        "another.",
     ),
     "STM5207": (
         "float64 is switched off",
         "JAX computes in 32 bits unless it is told otherwise before its first use.",
     ),
     "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
-    "STM5302": ("artifact cannot be written", "The file is written whole or not at all. The operating system's reason is given."),
+    "STM5302": (
+        "artifact cannot be written",
+        "The file is written whole or not at all. The operating system's reason is given.",
+    ),
     "STM5303": ("not an artifact", "The file cannot be read, or is not what `stmlang compile` writes, or was cut short."),
     "STM5304": (
         "damaged artifact",
