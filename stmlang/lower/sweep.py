@@ -88,12 +88,12 @@ def grid_sweep(sizes: Sequence[int], tile: Sequence[int], border: Border) -> Swe
 
 def _by_level(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Blocks as a table of levels, and each one's place in that table, flattened."""
-    count = int(levels.max()) + 1
+    count = int(levels.max(initial=-1)) + 1
     sizes = np.bincount(levels, minlength=count)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     ordered = np.argsort(levels, kind="stable")
     column = np.arange(len(levels)) - starts[levels[ordered]]
-    order = np.full((count, int(sizes.max())), ABSENT, np.int32)
+    order = np.full((count, int(sizes.max(initial=0))), ABSENT, np.int32)
     order[levels[ordered], column] = ordered
     place = np.empty(len(levels), np.int32)
     place[ordered] = levels[ordered] * order.shape[1] + column
