@@ -7,7 +7,7 @@ head, and state index it has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -99,7 +99,8 @@ class DirectionGates:
 def evaluate_gates(
     scan: Scan, dag: Dag, q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, gates: Mapping[str, npt.ArrayLike]
 ) -> tuple[DirectionGates, ...]:
-    """The gates of every direction; `gates` holds an array for each leaf, by name.
+    """The gates of every direction; `gates` holds an array for each leaf, by name. All directions share the query, key and
+    value of the first.
 
     Raises ValueError for a leaf that is missing or unknown, or an array of another shape than `stmlang.graph.shapes` says.
     """
@@ -120,7 +121,9 @@ def evaluate_gates(
             raise ValueError(f"no array for the leaf '{leaf.name}' of scan '{scan.name}'")
         leaves[leaf.name] = _checked(leaf.name, gates[leaf.name], leaf_shape(scan, dag, leaf))
     with np.errstate(all="ignore"):
-        return tuple(Evaluator(scan, dag, number, inputs, leaves).run() for number in range(len(scan.directions)))
+        found = [Evaluator(scan, dag, number, inputs, leaves).run() for number in range(len(scan.directions))]
+    first = found[0]
+    return tuple(replace(values, query=first.query, key=first.key, value=first.value) for values in found)
 
 
 def _checked(name: str, array: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:

@@ -1,0 +1,28 @@
+"""Every spec of the library, by every strategy that takes it."""
+
+from __future__ import annotations
+
+import jax
+import pytest
+
+import stmlang
+from stmlang.check import library_specs, load
+from stmlang.scan.sizes import unbound
+from tests.helpers.calls import as_tree, errors, random_arguments
+
+SIZES = {"heads": 2, "key": 3, "value": 2}
+AXES = (4, 5, 3)
+
+
+@pytest.mark.parametrize("name", [name for name in library_specs() if name != "gates"])
+def test_library(name: str) -> None:
+    open_sizes = unbound(load(f"std:{name}"))
+    sizes = SIZES | dict(zip(open_sizes, AXES, strict=False))
+    planned = stmlang.compile(f"std:{name}", dtype="float64", **sizes)
+    tree = as_tree(random_arguments(planned, 0))
+    wanted = planned.reference_result(*tree)
+    strategies = {entry.estimate.candidate.strategy for entry in planned.plan.ranked}
+    for strategy in sorted(strategies):
+        op = stmlang.compile(f"std:{name}", dtype="float64", strategy=strategy, **sizes)
+        found = jax.jit(lambda *tree, op=op: op(*tree, return_state=True))(*tree)
+        assert max(errors(found, wanted).values()) < 1e-10, strategy
