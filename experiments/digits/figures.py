@@ -56,7 +56,7 @@ def receptive(field: Field) -> str:
             axis.set_title(f"head {head + 1}, up to {most:.1e}", fontsize=8)
             axis.set(xticks=[], yticks=[])
 
-    return _svg(draw, 7.2, 2.1)
+    return _svg(draw, 1.8 * field.reach.shape[-1], 2.1)
 
 
 def _without_source(field: Field, head: int) -> Float[np.ndarray, "rows cols"]:

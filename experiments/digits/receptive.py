@@ -14,8 +14,8 @@ from stmlang.experiments.digits.settings import D_SPEC, P_SPEC, Settings
 from stmlang.models.vision.plstm import PLSTM
 from stmlang.nn import ScanLayer
 
-START_SIDE = 14
-"""Side of the grid on which the specs are shown as they start, before any training."""
+START_SIDE, START_HEADS = 14, 4
+"""Side of the grid on which the specs are shown as they start, before any training, and how many heads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +37,10 @@ def trained(model: PLSTM, image: Float[np.ndarray, "8 8 1"]) -> list[Field]:
 
 
 def at_the_start(settings: Settings) -> list[Field]:
-    """The fields of both specs on a larger grid, with the initial biases and no features: the same text, other sizes."""
+    """The fields of both specs on a larger grid with more heads, at the initial biases, without features."""
     fields: list[Field] = []
     for name, spec in (("P", P_SPEC), ("D", D_SPEC)):
-        op = stmlang.compile(
-            spec, rows=START_SIDE, cols=START_SIDE, heads=settings.heads, key=settings.width, value=settings.width
-        )
+        op = stmlang.compile(spec, rows=START_SIDE, cols=START_SIDE, heads=START_HEADS)
         layer = ScanLayer(op, settings.dim, key=jax.random.key(settings.seed))
         silence = jnp.zeros((START_SIDE, START_SIDE, settings.dim))
         fields.append(_field(f"{name} layer, before training", layer, silence))

@@ -27,7 +27,8 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; border-bo
 h3 { font-size: 1rem; margin: 1.2rem 0 0; }
 table { border-collapse: collapse; } td, th { padding: .15rem .9rem .15rem 0; text-align: left; vertical-align: top; }
 pre { background: #f5f7f9; padding: .8rem; overflow-x: auto; font-size: 12px; line-height: 1.4; }
-svg { max-width: 100%; height: auto; } .figure { font-size: 2rem; font-weight: 600; } .muted { color: #66737f; }
+svg { max-width: 100%; height: auto; } section { display: inline-block; margin-right: 2rem; }
+.figure { font-size: 2rem; font-weight: 600; } .muted { color: #66737f; }
 """.strip()
 
 
@@ -72,13 +73,13 @@ def page(outcome: Outcome) -> str:
         f'<p class="figure">{outcome.accuracy:.2%}</p>',
         f"<p>{outcome.right} of {outcome.images} test images right; the target of {settings.target:.0%} is {reached}. "
         f"{outcome.parameters:,} parameters, {settings.pairs} pairs of a layer in P-mode and one in D-mode, four directions "
-        f"each, on 8x8 pixels in patches of {settings.patch}x{settings.patch}.</p>",
+        f"each; patches of {settings.patch}x{settings.patch} pixels, {settings.stride} apart.</p>",
         "<h2>Learning curve</h2>",
         figures.learning_curve(outcome.curve, outcome.accuracy),
         "<h2>Receptive fields</h2>",
         "<p>Where what the marked node writes arrives, and with what factor: one row of the gating matrix, for each head, all "
         "directions summed. Red is positive, blue negative. The node itself, which its direct term reaches, is left out.</p>",
-        *(f"<h3>{html.escape(field.title)}</h3>{figures.receptive(field)}" for field in outcome.fields),
+        *(f"<section><h3>{html.escape(field.title)}</h3>{figures.receptive(field)}</section>" for field in outcome.fields),
         "<h2>Which digits are mistaken</h2>",
         figures.confusion(outcome.confusion),
         "<h2>Plans</h2>",

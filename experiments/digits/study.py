@@ -86,7 +86,7 @@ def run(settings: Settings, console: Console) -> Outcome:
     return outcome
 
 
-def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.CompiledScan:
+def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.CompiledScan | stmlang.OpenScan:
     """One of the two specs at this study's sizes, planned for its batches."""
     side = SIDE // settings.stride
     return stmlang.compile(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from stmlang.models.vision.parts import Linear, Perceptron, Pooling, patches, pool
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.open import OpenScan
 
 
 class Block(eqx.Module):
@@ -20,7 +21,7 @@ class Block(eqx.Module):
     before_perceptron: RMSNorm
     perceptron: Perceptron
 
-    def __init__(self, op: CompiledScan, dim: int, *, expansion: int, key: PRNGKeyArray) -> None:
+    def __init__(self, op: CompiledScan | OpenScan, dim: int, *, expansion: int, key: PRNGKeyArray) -> None:
         scan, perceptron = jax.random.split(key)
         self.before_scan, self.before_perceptron = RMSNorm((dim,)), RMSNorm((dim,))
         self.scan = ScanLayer(op, dim, key=scan)
@@ -35,7 +36,8 @@ class PLSTM(eqx.Module):
     """Patches, a learned position embedding, `pairs` of a P block and a D block, pooling, a linear head.
 
     The parameters of all pairs are stacked and the pairs run in a `lax.scan`: each compiled scan is traced and compiled once,
-    however deep the model. One image a call, `(height, width, channels)`, in the dtype of the image; logits in float32.
+    however deep the model. One image a call, `(height, width, channels)`, in the dtype of the image; logits in float32. Without
+    a position embedding the scans may be open, and the model takes images of any size.
     """
 
     embed: Linear
@@ -50,8 +52,8 @@ class PLSTM(eqx.Module):
 
     def __init__(
         self,
-        p: CompiledScan,
-        d: CompiledScan,
+        p: CompiledScan | OpenScan,
+        d: CompiledScan | OpenScan,
         *,
         classes: int,
         channels: int = 3,
@@ -101,6 +103,8 @@ def _stack(*arrays: Array) -> Array:
     return jnp.stack(arrays)
 
 
-def _pair(p: CompiledScan, d: CompiledScan, dim: int, expansion: int, key: PRNGKeyArray) -> tuple[Block, Block]:
+def _pair(
+    p: CompiledScan | OpenScan, d: CompiledScan | OpenScan, dim: int, expansion: int, key: PRNGKeyArray
+) -> tuple[Block, Block]:
     first, second = jax.random.split(key)
     return Block(p, dim, expansion=expansion, key=first), Block(d, dim, expansion=expansion, key=second)

@@ -16,6 +16,7 @@ from stmlang.nn.leaves import Leaves
 from stmlang.nn.norm import RMSNorm
 from stmlang.nn.start import SMALL, normal
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.open import OpenScan
 from stmlang.runtime.signature import call_error
 
 NONE_GIVEN: Mapping[str, Array] = {}
@@ -47,10 +48,11 @@ class ScanLayer(eqx.Module):
     come as `given={name: array}`. Parameters are in float32 (float64 for a float64 scan); projections are computed in the
     scan's data type, and the result has that of `x`.
 
-    `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches.
+    `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches. Where
+    its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it.
     """
 
-    op: CompiledScan
+    op: CompiledScan | OpenScan
     query: Projection
     key: Projection
     value: Projection
@@ -62,7 +64,7 @@ class ScanLayer(eqx.Module):
 
     def __init__(
         self,
-        op: CompiledScan,
+        op: CompiledScan | OpenScan,
         dim: int,
         *,
         key: PRNGKeyArray,
@@ -73,14 +75,15 @@ class ScanLayer(eqx.Module):
         """`use_bias` is about the projections to query, key and value; `eps` about the norm. Raises SpecError (STM5202) where
         the spec reads edge features and `edge_dim` is not given."""
         scan = op.scan
-        dtype = jnp.promote_types(op.signature.dtype, jnp.float32)
-        heads = op.signature.result[-2]
+        dtype = jnp.promote_types(op.dtype, jnp.float32)
+        heads = scan.heads * (len(scan.directions) if scan.combine == "concat" else 1)
         parts = jax.random.split(key, 5)
         self.op, self.dim, self.edge_dim = op, dim, edge_dim
         self.query = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[0])
         self.key = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[1])
         self.value = Projection(scan.heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=parts[2])
-        self.leaves = Leaves(scan, op.dag, dim, edge_dim, dtype=dtype, key=parts[3])
+        dag = op.dag if isinstance(op, CompiledScan) else None
+        self.leaves = Leaves(scan, dag, dim, edge_dim, dtype=dtype, key=parts[3])
         self.norm = RMSNorm((heads, scan.value), eps=eps, dtype=dtype)
         self.out = normal(parts[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
         if self.leaves.reads_edges and edge_dim == 0:
@@ -100,13 +103,13 @@ class ScanLayer(eqx.Module):
 
         Raises SpecError (STM52xx) where an array is missing or does not fit, naming both sides.
         """
-        gates = self.gates(x, edge_features, given)
-        features = x.astype(self.op.signature.dtype)
-        query = self.query(features) * self.op.scan.key**-0.5
+        op, gates = self._op(x), self.gates(x, edge_features, given)
+        features = x.astype(op.dtype)
+        query = self.query(features) * op.scan.key**-0.5
         key, value = self.key(features), self.value(features)
         if not return_state:
-            return self._project(self.op(query, key, value, gates, initial=initial), x)
-        mixed, state = self.op(query, key, value, gates, initial=initial, return_state=True)
+            return self._project(op(query, key, value, gates, initial=initial), x)
+        mixed, state = op(query, key, value, gates, initial=initial, return_state=True)
         return self._project(mixed, x), state
 
     def gates(
@@ -116,14 +119,18 @@ class ScanLayer(eqx.Module):
         given: Mapping[str, Array] = NONE_GIVEN,
     ) -> dict[str, Array]:
         """The values of the spec's leaves at these features, by name: the `gates` that `op` takes."""
-        dtype, edges = self.op.signature.dtype, None
-        require_shape("x", x, (*self.op.dag.node_shape, self.dim))
+        op, edges = self._op(x), None
+        require_shape("x", x, (*op.dag.node_shape, self.dim))
         if self.leaves.reads_edges:
-            shape = (self.op.dag.edge_count, self.edge_dim)
+            shape = (op.dag.edge_count, self.edge_dim)
             if edge_features is None:
                 raise call_error("STM5202", f"`edge_features` is missing; its shape is {shape}")
-            edges = require_shape("edge_features", edge_features, shape).astype(dtype)
-        return self.leaves(x.astype(dtype), edges, given, self.op.signature.gates)
+            edges = require_shape("edge_features", edge_features, shape).astype(op.dtype)
+        return self.leaves(x.astype(op.dtype), edges, given, op.signature.gates)
+
+    def _op(self, x: Array) -> CompiledScan:
+        """The scan for an input of this shape."""
+        return self.op if isinstance(self.op, CompiledScan) else self.op.at(x.shape[:-1])
 
     def _project(self, mixed: Float[Array, "*nodes head value"], like: Array) -> Float[Array, "*nodes dim"]:
         """The scan's result, each head normalized, back to `dim` features of the data type of `like`."""

@@ -34,12 +34,13 @@ class Leaves(eqx.Module):
     leaves: tuple[Leaf, ...] = eqx.field(static=True)
     forward: tuple[bool, ...] = eqx.field(static=True)
 
-    def __init__(self, scan: Scan, dag: Dag, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
-        """`dim` node features and `edge_dim` features of each edge; parameters of data type `dtype`."""
+    def __init__(self, scan: Scan, dag: Dag | None, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
+        """`dim` node features and `edge_dim` features of each edge; parameters of data type `dtype`. Regular topologies need no
+        `dag`."""
         self.leaves = scan.leaves
         self.forward = tuple(all(sense > 0 for sense in direction.senses) for direction in scan.directions)
         on_edges = not is_regular(scan.topology) and any(site_of(leaf) != "node" for leaf in scan.leaves)
-        self.tables = EdgeTables.of(dag) if on_edges else None
+        self.tables = EdgeTables.of(dag) if on_edges and dag is not None else None
         self.weight, self.bias, self.constant = {}, {}, {}
         for number, leaf in enumerate(scan.leaves):
             shape = parameter_shape(scan, leaf)

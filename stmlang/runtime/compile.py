@@ -57,7 +57,7 @@ def compile(
         circumstances = {"mode": mode, "memory_limit": memory_limit, "batch": batch}
         return compile_scan(bound, chosen, dtype=dtype, strategy=strategy, config=config, **circumstances)
 
-    return OpenScan(checked, finish) if unbound(checked) else finish(checked)
+    return OpenScan(checked, dtype, finish) if unbound(checked) else finish(checked)
 
 
 def compile_scan(

@@ -176,6 +176,11 @@ class CompiledScan(eqx.Module):
         return self.compilation.facts.scan
 
     @property
+    def dtype(self) -> str:
+        """The data type of results."""
+        return self.signature.dtype
+
+    @property
     def dag(self) -> Dag:
         return self.compilation.program.dag
 
@@ -218,10 +223,13 @@ def build(compilation: Compilation) -> CompiledScan:
 
 
 def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
+    """Tables as JAX arrays: real ones even while a call is traced, since they outlive the trace."""
+
     def put(table: np.ndarray) -> Array:
         return jnp.asarray(table)
 
-    return jax.tree.map(put, tables)
+    with jax.ensure_compile_time_eval():
+        return jax.tree.map(put, tables)
 
 
 @partial(jax.jit, static_argnums=(0, 5))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 from jaxtyping import Array
 
 from stmlang.lower.states import State
@@ -17,14 +18,17 @@ from stmlang.scan.sizes import bind, unbound
 from stmlang.scan.topology import Regular
 
 
+@jax.tree_util.register_static
 @dataclass(frozen=True, eq=False, repr=False)
 class OpenScan:
-    """What `stmlang.compile` returns for a spec with unbound axes. Callable like a `CompiledScan`.
+    """What `stmlang.compile` returns for a spec with unbound axes. Callable like a `CompiledScan`, and a pytree without leaves.
 
-    `finish` compiles a scan whose sizes are bound; what it made is kept in `compiled`, by sizes.
+    `finish` compiles a scan whose sizes are bound, with results of data type `dtype`; what it made is kept in `compiled`, by
+    sizes.
     """
 
     scan: Scan
+    dtype: str
     finish: Callable[[Scan], CompiledScan]
     compiled: dict[tuple[int, ...], CompiledScan] = field(default_factory=dict[tuple[int, ...], CompiledScan])
 

@@ -105,6 +105,18 @@ def test_sequence_can_be_cut_and_continued() -> None:
     np.testing.assert_allclose(jnp.concatenate([start, end]), call(whole, x), atol=1e-5)
 
 
+def test_open_sizes_are_those_of_the_input() -> None:
+    sizes = {"heads": 2, "key": 4, "value": 5}
+    layer = ScanLayer(stmlang.compile("std:plstm/image_d", **sizes), DIM, key=jax.random.key(0))
+    for rows, cols in ((2, 3), (4, 1)):
+        x = jax.random.normal(jax.random.key(1), (rows, cols, DIM))
+        bound = ScanLayer(stmlang.compile("std:plstm/image_d", rows=rows, cols=cols, **sizes), DIM, key=jax.random.key(0))
+        np.testing.assert_array_equal(call(layer, x), call(bound, x))
+        np.testing.assert_allclose(jax.jit(jax.vmap(layer))(x[None])[0], call(bound, x), atol=1e-5)
+    with pytest.raises(stmlang.SpecError, match=r"begin with the axes \(rows, cols\), not \(3,\)"):
+        layer(jnp.zeros((3, DIM)))
+
+
 def test_layers_share_a_scan() -> None:
     op = CASES[1].op()
     layers = [ScanLayer(op, DIM, key=jax.random.key(seed)) for seed in range(2)]
