@@ -13,18 +13,25 @@ from stmlang.scan.expression import INDICES, Index
 from stmlang.scan.scan import Clause, Gate, Leaf
 
 
-def evaluate(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]) -> Environment:
-    """Every gate of the scan by name, and the inputs `q`, `k`, `v` where no gate redefines them.
+def place(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]) -> Context:
+    """Leaves and inputs in the common layout.
 
     `leaves[name]` has the shape that `scan.Leaf` states, with a direction axis kept at size one where it has none; `inputs`
     holds q, k: (*sites, head, key) and v: (*sites, head, value).
     """
-    placed = {name: _place_input(frame, name, array) for name, array in inputs.items()}
+    return Context(
+        frame,
+        {leaf.name: _place_leaf(frame, leaf, leaves[leaf.name]) for leaf in frame.scan.leaves},
+        {name: _place_input(frame, name, array) for name, array in inputs.items()},
+    )
+
+
+def evaluate(context: Context) -> Environment:
+    """Every gate of the scan by name, and the inputs `q`, `k`, `v` where no gate redefines them."""
     environment: Environment = {}
-    context = Context(frame, {leaf.name: _place_leaf(frame, leaf, leaves[leaf.name]) for leaf in frame.scan.leaves}, placed)
-    for gate in frame.scan.gates:
+    for gate in context.frame.scan.gates:
         environment[gate.name] = _gate(context, environment, gate)
-    return placed | environment
+    return {**context.inputs, **environment}
 
 
 def leaf_site(leaf: Leaf) -> Site:

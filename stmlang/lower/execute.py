@@ -42,9 +42,17 @@ def run(
             outputs, after = program.lowering.run(lane.setup, lane.tables, lane.operands, state)
             per_direction.append(_unflipped(program, outputs))
             final.append(after)
+    final = [_unscaled(lane, state) for lane, state in zip(found, final, strict=False)]
     h = _combine(program, found, jnp.concatenate(per_direction))
     state = leaving_state(program, final) if return_state else None
     return h.astype(program.dtype), state
+
+
+def _unscaled(lane: Lane, state: Array) -> Array:
+    """A final state at scale one: states are handed over as they are, however large."""
+    if lane.scale is None:
+        return state
+    return state * jnp.exp(lane.scale.final)[:, :, None, None, None, None]
 
 
 def _nothing(program: Program, initial: State | None, return_state: bool) -> tuple[Array, State | None]:
@@ -137,6 +145,8 @@ def _direct(program: Program, found: Sequence[Lane]) -> Array:
 
 
 def _direct_of(program: Program, lane: Lane) -> Array:
+    if lane.scale is not None:
+        return lane.scale.direct.reshape(*lane.scale.direct.shape, *(1,) * STATE_AXES)
     value = lane.environment["direct"].array
     lead = lane.frame.site_axes
     value = jnp.moveaxis(value, [lead + 1, lead], [0, 1])
@@ -169,11 +179,17 @@ def _combine(program: Program, found: Sequence[Lane], outputs: Array) -> Array:
         outputs = outputs.reshape(-1, *outputs.shape[2:])
     else:
         outputs = outputs.sum(0) + direct.sum(0)
-    match program.scan.normalize:
-        case "none":
-            pass
-        case "sum":
-            outputs = outputs[..., :-1] / (outputs[..., -1:] + NORMALIZER_EPSILON)
-        case "mlstm":
-            outputs = outputs[..., :-1] / jnp.maximum(jnp.abs(outputs[..., -1:]), 1)
+    if program.scan.normalize != "none":
+        outputs = _normalized(program, found[0], outputs)
     return jnp.moveaxis(outputs, 0, -2)
+
+
+def _normalized(program: Program, lane: Lane, outputs: Array) -> Array:
+    """`(head, *nodes, value)` divided by its last column, which is at the scale of the lane like all of them."""
+    h, divisor = outputs[..., :-1], outputs[..., -1:]
+    one = jnp.ones((), outputs.dtype)
+    if lane.scale is not None:
+        one = jnp.exp(-lane.scale.read).reshape(-1, program.dag.node_count, 1)
+    if program.scan.normalize == "sum":
+        return h / (divisor + NORMALIZER_EPSILON * one)
+    return h / jnp.maximum(jnp.abs(divisor), one)

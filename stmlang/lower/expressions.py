@@ -50,9 +50,9 @@ def expression(context: Context, environment: Environment, expr: Expr) -> Value:
         case LeafRef(leaf=name):
             return context.leaves[name]
         case InputRef(name=name, bind=bind):
-            return _rebind(frame, context.inputs[name], bind)
+            return rebind(frame, context.inputs[name], bind)
         case GateRef(gate=name, bind=bind):
-            return _rebind(frame, environment[name], bind)
+            return rebind(frame, environment[name], bind)
         case Apply(function=function, arguments=arguments):
             arrays, site = common(frame, [expression(context, environment, part) for part in arguments])
             return Value(_apply(function, arrays, arguments), site)
@@ -83,7 +83,7 @@ def expression(context: Context, environment: Environment, expr: Expr) -> Value:
             assert_never(expr)
 
 
-def _rebind(frame: Frame, value: Value, bind: tuple[Bind, ...]) -> Value:
+def rebind(frame: Frame, value: Value, bind: tuple[Bind, ...]) -> Value:
     """Axes renamed, or pinned to one port, as a reference says."""
     array, first = value.array, frame.site_axes + 2
     moved: dict[int, int] = {}

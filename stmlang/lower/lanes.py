@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stmlang.lower.evaluate import evaluate
+from stmlang.lower.evaluate import evaluate, place
 from stmlang.lower.operands import Operands, ragged_operands, regular_operands
 from stmlang.lower.program import Bundle, Program
+from stmlang.lower.scaled import Scale, applies, rescale
 from stmlang.lower.strategy import Setup, Tables
 from stmlang.lower.values import Environment, Frame
 
@@ -24,6 +25,7 @@ class Lane(NamedTuple):
     operands: Operands
     environment: Environment
     frame: Frame
+    scale: Scale | None
 
 
 def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> list[Lane]:
@@ -36,17 +38,21 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
         leaves = {leaf.name: _leaf(program, leaf.name, gates[leaf.name], number) for leaf in scan.leaves}
         nodes = dag.node_shape if regular else (dag.node_count,)
         flat = {name: jnp.reshape(array, (*nodes, *array.shape[-2:])) for name, array in inputs.items()}
-        environment = evaluate(frame, leaves, flat)
+        context = place(frame, leaves, flat)
+        environment = evaluate(context)
         if dag.regular is not None:
             operands = regular_operands(frame, environment, dag.regular)
         else:
             operands = ragged_operands(frame, environment, dag.edge_count, len(dag.line_edges))
             if bundle.line is not None:
                 operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
+        scale = None
+        if applies(scan, dag.regular):
+            operands, scale = rescale(context, environment, operands, dag.node_count)
         if scan.normalize != "none":
             ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
-        found.append(Lane(setup, bundle.strategy, operands, environment, frame))
+        found.append(Lane(setup, bundle.strategy, operands, environment, frame, scale))
     return found
 
 

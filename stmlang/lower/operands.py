@@ -74,7 +74,7 @@ def input_nodes(frame: Frame, environment: Environment, name: str, nodes: Sequen
     return jnp.broadcast_to(array, (*nodes, frame.scan.heads, frame.size(index)))
 
 
-def _laid_out(frame: Frame, name: str, value: Value, sites: Sequence[int], ports: Sequence[Index]) -> Array:
+def laid_out(frame: Frame, name: str, value: Value, sites: Sequence[int], ports: Sequence[Index]) -> Array:
     """A gate as `(direction or 1, head, *sites, *ports, *state)`, everything but directions and state broadcast. An axis that
     it acts on as a matrix is broadcast too: the same number everywhere is not the same as a multiple of the identity."""
     array, lead = value.array, frame.site_axes
@@ -91,13 +91,18 @@ def _laid_out(frame: Frame, name: str, value: Value, sites: Sequence[int], ports
     return jnp.broadcast_to(array, shape)
 
 
+def oriented_gate(frame: Frame, name: str, value: Value, sizes: Sequence[int], ports: Sequence[Index]) -> Array:
+    """A gate of a regular topology in every direction's own coordinates: `(direction, head, *sites, *ports, *state)`."""
+    array = laid_out(frame, name, value, sizes, ports)
+    return _oriented(frame.scan.directions, lambda k: array[min(k, array.shape[0] - 1)], 1)
+
+
 def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int]) -> Operands:
     """All directions of a regular topology, each flipped so that its edges point forward."""
     directions = frame.scan.directions
 
     def gate(name: str, ports: Sequence[Index]) -> Array:
-        array = _laid_out(frame, name, environment[name], sizes, ports)
-        return _oriented(directions, lambda k: array[min(k, array.shape[0] - 1)], 1)
+        return oriented_gate(frame, name, environment[name], sizes, ports)
 
     def nodes(name: str) -> Array:
         array = jnp.moveaxis(input_nodes(frame, environment, name, sizes), len(sizes), 0)
@@ -122,7 +127,7 @@ def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edg
 
     def gate(name: str, site: Site, count: int) -> Array:
         value = at_site(frame, environment[name], site)
-        return _laid_out(frame, name, value, (count,), ())
+        return laid_out(frame, name, value, (count,), ())
 
     def nodes(name: str) -> Array:
         return jnp.moveaxis(input_nodes(frame, environment, name, (frame.nodes,)), 1, 0)[None]
