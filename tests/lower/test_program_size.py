@@ -29,7 +29,7 @@ def compiled(spec: str, strategy: str, config: dict[str, Any] | None = None, **s
 
 
 def test_the_fully_parallel_grid_is_bounded() -> None:
-    """16x16, four directions: 1,345 operations forward when this was written; the authors' program has 15,600."""
+    """16x16, four directions. The authors' program has 15,600 operations."""
     op = compiled(GRID, "parallel", rows=16, cols=16)
     assert op_count(op) < 1800
     q, k, v, gates = op.example()
@@ -38,10 +38,9 @@ def test_the_fully_parallel_grid_is_bounded() -> None:
 
 
 def test_parallel_grows_with_the_logarithm_of_the_side() -> None:
-    counts = [op_count(compiled(GRID, "parallel", rows=side, cols=side)) for side in (4, 8, 16, 32)]
+    counts = [op_count(compiled(GRID, "parallel", rows=side, cols=side)) for side in (8, 16, 32)]
     steps = [after - before for before, after in pairwise(counts)]
-    assert max(steps) < 350
-    assert max(steps) - min(steps) < 20
+    assert steps[0] == steps[1] < 500
 
 
 @pytest.mark.parametrize(
