@@ -14,8 +14,8 @@ REQUIRED = "STMLANG_REQUIRE_DATA"
 def data_folder(name: str = "") -> Path:
     """The folder that the variable STMLANG_DATA names, or `name` in it: `data_folder("golden/plstm")`.
 
-    Without it the test that asks is skipped; where STMLANG_REQUIRE_DATA is set to 1 it fails, so that a machine that is meant to
-    have the data cannot pass by not finding it.
+    Without it the test that asks is skipped; where STMLANG_REQUIRE_DATA is set to 1 it fails, so that a machine that is meant
+    to have the data cannot pass by not finding it.
     """
     root = os.environ.get(FOLDER, "")
     path = Path(root) / name
