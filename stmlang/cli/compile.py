@@ -24,20 +24,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="symbolic",
         help="the artifact's batch size, `symbolic` for any, `none` for no batch axis (default: symbolic)",
     )
+    parser.add_argument(
+        "--with-state", action="store_true", help="let the artifact take an initial state and return the final one"
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile for the target's platform and write the artifact."""
+    from rich.console import Console
+
     from stmlang.cli.files import require_place
     from stmlang.cli.specs import compile_spec
 
     output: Path = arguments.output
     require_place(output)
     batch: int | Literal["symbolic"] | None = arguments.batch
-    compiled = compile_spec(arguments, batch if isinstance(batch, int) else 1)
-    platform = compiled.plan.target.platform
-    compiled.export(output, platforms=(platform,), batch=batch)
+    with Console(stderr=True).status("planning") as status:
+        compiled = compile_spec(arguments, batch if isinstance(batch, int) else 1)
+        platform = compiled.plan.target.platform
+        status.update(f"lowering {compiled.plan.chosen.candidate.label} for {platform}")
+        compiled.export(output, platforms=(platform,), batch=batch, with_state=arguments.with_state)
     summary: dict[str, Any] = {
         "ok": True,
         "artifact": str(output),
@@ -47,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         "platforms": [platform],
         "dtype": arguments.dtype,
         "batch": batch,
+        "with_state": arguments.with_state,
         "strategy": compiled.plan.strategy,
         "config": compiled.plan.config,
         "predicted_seconds": compiled.plan.chosen.seconds,

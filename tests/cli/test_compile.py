@@ -66,3 +66,14 @@ def test_float64_is_switched_on(stmlang, chain, tmp_path):
         assert result.status == 0, result.err
     finally:
         jax.config.update("jax_enable_x64", before)
+
+
+def test_an_artifact_with_states(stmlang, chain, tmp_path):
+    output = tmp_path / "op.stmx"
+    sizes = ["--set", "time=6", "--set", "key=4", "--set", "value=4"]
+    result = stmlang("compile", chain, "--with-state", "--target", "cpu", *sizes, "-o", output)
+    assert result.status == 0, result.err
+
+    import stmlang as package
+
+    assert package.load(output).manifest["with_state"] is True
