@@ -107,7 +107,8 @@ def merge_stage(problem: Problem, merges: Iterable[Merge], tiles: int = 1) -> tu
         lanes * sum(step.flops for step in steps),
         lanes * item * traffic,
         ops=merge_ops(problem, steps) // DISPATCHED,
-        products=lanes * sum(4 * step.count for step in steps),
+        # Over one shared edge a product is an outer one, and no matrix kernel is called.
+        products=lanes * sum(4 * step.count for step in steps if step.shared > 1),
     )
     return stage, lanes * item * max((step.numbers for step in steps), default=0)
 

@@ -1,6 +1,6 @@
-"""The gating matrix by a dense triangular solve over the line graph: `G = S (I - T)^-1 M`.
+"""The gating matrix by a dense triangular inverse over the line graph: `G = S (I - T)^-1 M`.
 
-`E^2` memory and `E^2 N` work, but few and large operations: for small graphs, in batches.
+`E^2` memory and `E^3` work, but few and large operations: for small graphs of any shape.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from stmlang.plan.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, 
 
 NAME = "dense"
 MOST_EDGES = 4096
-SOLVE_BLOCK = 16
-"""A triangular solve proceeds by blocks of about this many rows, one after the other."""
 
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
@@ -31,18 +29,18 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     edges, nodes = problem.counts.edges, problem.counts.nodes
     if edges > MOST_EDGES:
         return Rejection(NAME, f"a dense matrix over {edges:,} edges is too large (at most {MOST_EDGES:,})")
-    solve = _solve(problem)
+    inverse = _inverse(problem)
     attention = attention_stage(problem, 1, nodes, shared_passes(problem))
     gates = gates_stage(problem)
     item = problem.accumulator
-    matrices = problem.lanes * (edges * edges + 2 * edges * nodes + nodes * nodes) * item
+    matrices = problem.lanes * (2 * _padded(edges) ** 2 + 2 * edges * nodes + nodes * nodes) * item
     pairs = problem.batch * problem.heads * nodes * nodes * item
     ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
     return Candidate(
         NAME,
         (),
-        (gates, solve, attention),
-        (adjoint(attention), adjoint(solve), adjoint(gates)),
+        (gates, inverse, attention),
+        (adjoint(attention), adjoint(inverse), adjoint(gates)),
         memory_forward=problem.io_bytes + matrices + 2 * pairs,
         memory_backward=2 * problem.io_bytes + 3 * matrices + 4 * pairs,
         op_count=ops,
@@ -50,19 +48,27 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     )
 
 
-def _solve(problem: Problem) -> Stage:
-    """`(I - T) X = M` by substitution, then `S X`: the sources' rows are sparse, but multiplied out densely."""
+def _padded(edges: int) -> int:
+    """The side of the matrix that is inverted: halves have to be equal."""
+    return 1 << max(edges - 1, 0).bit_length()
+
+
+def _inverse(problem: Problem) -> Stage:
+    """`(I - T)^-1` put together from halves, two products of `h x h` for each pair of them; then times M, and S times that. The
+    sources' rows are sparse, but multiplied out densely."""
     edges, nodes = problem.counts.edges, problem.counts.nodes
-    flops = edges * edges * nodes + 2 * nodes * edges * nodes
-    numbers = 3 * edges * edges + 4 * edges * nodes + 2 * nodes * nodes
+    side = _padded(edges)
+    flops = 2 * side * (side * side - 1) // 3 + 2 * edges * edges * nodes + 2 * nodes * edges * nodes
+    # Every level writes its inverses once as products and once put together, and reads them for the next.
+    numbers = 6 * side * side + 4 * edges * nodes + 2 * nodes * nodes
     return Stage(
-        "triangular solve",
-        "vector",  # substitution is far from the rate of products, on every machine
+        "triangular inverse",
+        "matmul",
         problem.lanes * flops,
         problem.lanes * numbers * problem.accumulator,
-        steps=-(-edges // SOLVE_BLOCK),
-        ops=12,
+        ops=12 + 6 * side.bit_length(),
+        products=problem.lanes * side,
     )
 
 
-STRATEGY = Strategy(NAME, "gating matrix by a triangular solve over edges", propose, build)
+STRATEGY = Strategy(NAME, "gating matrix by a triangular inverse over edges", propose, build)
