@@ -24,8 +24,8 @@ class Settings:
     target: float = 0.97
     batch: int = 64
     rate: float = 4e-3
-    weight_decay: float = 0.05
-    smoothing: float = 0.05
+    weight_decay: float = 0.2
+    smoothing: float = 0.1
     shift: int = 1
     dim: int = 48
     heads: int = 2
