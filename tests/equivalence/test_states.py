@@ -17,7 +17,7 @@ from tests.helpers.cases import GIVEN, SMALL
 from tests.helpers.cuts import by_parts, by_tiles
 from tests.helpers.scans import arrows
 
-SENSES = {"forward": (1, 1), "+rows -cols": (1, -1), "-rows -cols": (-1, -1)}
+SENSES = {"forward": (1, 1), "+rows -cols": (1, -1)}
 
 
 @cache

@@ -13,14 +13,12 @@ from tests.helpers.cases import CASES, Case, Way
 
 BY_NAME = {case.name: case for case in CASES}
 CHOSEN = (
-    ("chain 17", "recurrent"),
-    ("chain 17", "chunkwise"),
     ("chain 9 delta", "recurrent"),
+    ("chain 17", "chunkwise"),
     ("grid 5x3", "parallel"),
-    ("grid 5x3", "chunkwise"),
-    ("asia", "recurrent"),
-    ("asia", "dense"),
-    ("dag D", "parallel"),
+    ("dag D", "recurrent"),
+    ("dag D", "dense"),
+    ("tree", "chunkwise"),
 )
 SOME = [
     pytest.param(case, next(way for way in case.strategies if way[0] == strategy), id=f"{name}-{strategy}")
@@ -67,7 +65,7 @@ def test_forward_mode(case: Case, way: Way) -> None:
     assert max(errors(slope, oracle).values()) < 1e-10
 
 
-@each
+@pytest.mark.parametrize(("case", "way"), SOME[:3])
 def test_checkpoint(case: Case, way: Way) -> None:
     op = compiled(case, way)
     tree, cotangent = as_tree(expected(case).arguments), expected(case).cotangent
@@ -84,7 +82,7 @@ def remat(op: object) -> object:
     return call
 
 
-@pytest.mark.parametrize(("case", "way"), SOME[1:4:2])
+@pytest.mark.parametrize(("case", "way"), SOME[1:3])
 def test_scan_over_layers(case: Case, way: Way) -> None:
     """Layers with gates of their own, each fed with the values of the one before: as a loop in Python, gradient included."""
     op = compiled(case, way)
@@ -107,7 +105,7 @@ def test_scan_over_layers(case: Case, way: Way) -> None:
     close(other[1], jax.tree.map(lambda *arrays: jnp.stack(arrays), *gradient[1]))
 
 
-@pytest.mark.parametrize(("case", "way"), SOME[2:4])
+@pytest.mark.parametrize(("case", "way"), SOME[0::4])
 def test_second_derivatives(case: Case, way: Way) -> None:
     """Forward over reverse against differences of the gradient."""
     wanted, op = expected(case), compiled(case, way)
