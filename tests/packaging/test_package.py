@@ -1,0 +1,57 @@
+"""What is in the package, and what it is installed with."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import stmlang
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {"stmlang": "stmlang", "stdlib": "stmlang.stdlib", "models": "stmlang.models", "experiments": "stmlang.experiments"}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCK = (ROOT / "requirements.lock").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("folder", "package"), FOLDERS.items())
+def test_folder_is_that_package(folder: str, package: str) -> None:
+    assert Path(str(importlib.import_module(package).__file__)).parent == ROOT / folder
+
+
+def test_every_data_file_is_installed() -> None:
+    globs = PROJECT["tool"]["setuptools"]["package-data"]
+    covered = {
+        path
+        for package, patterns in globs.items()
+        for folder, name in FOLDERS.items()
+        if package == name or package.startswith(f"{name}.")
+        for pattern in patterns
+        for path in (ROOT / folder / package.removeprefix(name).strip(".").replace(".", "/")).glob(pattern)
+    }
+    files = {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()}
+    assert {path for path in files if path.suffix not in (".py", ".pyc")} <= covered
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    for folder in FOLDERS:
+        for path in (ROOT / folder).rglob("*.py"):
+            assert (path.parent / "__init__.py").exists(), path
+
+
+def test_lock_pins_released_versions_only() -> None:
+    for line in LOCK:
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!]+", line), line
+    locked = {re.sub(r"[-_.]+", "-", line.partition("==")[0]).lower() for line in LOCK}
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    wanted = [*PROJECT["project"]["dependencies"], *(entry for extra in extras for entry in extra), "setuptools"]
+    for entry in wanted:
+        name = re.split(r"[\[<>=!~; ]", entry)[0]
+        assert re.sub(r"[-_.]+", "-", name).lower() in locked, entry
+
+
+def test_one_version() -> None:
+    assert stmlang.__version__ == PROJECT["project"]["version"]
