@@ -15,6 +15,7 @@ from stmlang.nn import ScanLayer
 from tests.nn.cases import CASES, DIM, Case, features
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
+dense_and_ragged = pytest.mark.parametrize("case", [CASES[2], CASES[5]], ids=str)  # compiling takes seconds each
 
 
 @eqx.filter_jit
@@ -42,7 +43,7 @@ def test_layer_is_the_scan_between_projections(case: Case) -> None:
     np.testing.assert_allclose(y, expected, atol=2e-4 * np.abs(expected).max())
 
 
-@every_case
+@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[4], CASES[5]], ids=str)
 def test_gradient_reaches_every_parameter(case: Case) -> None:
     layer = case.layer()
     x, edges = features(layer)
@@ -63,7 +64,7 @@ def test_gradient_reaches_every_parameter(case: Case) -> None:
         assert np.abs(gradient).max() > 0, path
 
 
-@every_case
+@dense_and_ragged
 def test_map_over_a_batch_equals_one_by_one(case: Case) -> None:
     layer = case.layer()
     x, edges = features(layer, batch=(3,))
@@ -73,7 +74,7 @@ def test_map_over_a_batch_equals_one_by_one(case: Case) -> None:
         np.testing.assert_allclose(together[number], alone, atol=1e-5)
 
 
-@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[5]], ids=str)
+@dense_and_ragged
 def test_bfloat16_scan_keeps_float32_parameters(case: Case) -> None:
     layer, exact = case.layer(dtype="bfloat16"), case.layer()
     x, edges = features(layer)
@@ -84,7 +85,7 @@ def test_bfloat16_scan_keeps_float32_parameters(case: Case) -> None:
     np.testing.assert_allclose(y, expected, atol=0.05 * float(jnp.abs(expected).max()))
 
 
-@pytest.mark.parametrize("case", [CASES[0], CASES[1], CASES[5]], ids=str)
+@dense_and_ragged
 def test_states_pass_through(case: Case) -> None:
     layer = case.layer()
     x, edges = features(layer)
