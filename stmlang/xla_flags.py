@@ -33,8 +33,3 @@ def guard() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if FLAG not in flags and affected():
         os.environ["XLA_FLAGS"] = f"{flags} {FLAG}".strip()
-
-
-def guarded() -> bool:
-    """Whether the flag is set, or not needed."""
-    return FLAG in os.environ.get("XLA_FLAGS", "") or not affected()

@@ -11,7 +11,6 @@ from stmlang.check.scope import Header, Scope, World
 from stmlang.check.values import Value
 from stmlang.check.words import INDEX_WORDS, INPUT_INDEX, KINDS
 from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, Number, ordered
-from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
@@ -203,7 +202,3 @@ def pinned_port(typer: Typer, world: World, entry: tree.IndexUse, *, reference: 
         typer.error("STM2007", f"a reference cannot be pinned to `{name}`", entry.span, note)
         return None
     return name
-
-
-def first_written(span: Span) -> Label:
-    return Label(span, "first written here")

@@ -54,11 +54,6 @@ def scalars(operands: Operands) -> Scalars:
     return Scalars(*(gate.reshape(gate.shape[:-STATE_AXES]) for gate in gates))
 
 
-def carries(gate: Array, index: Index) -> bool:
-    """Whether a gate in this layout varies along a state index, judged by its shape."""
-    return gate.shape[gate.ndim - STATE_AXES + INDICES.index(index) - 2] > 1
-
-
 def flip(array: Array, senses: Sequence[int], first: int) -> Array:
     """The axes `first, first + 1, ...` turned around wherever the sense is negative."""
     axes = [first + k for k, sense in enumerate(senses) if sense < 0]
