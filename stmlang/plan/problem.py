@@ -69,6 +69,7 @@ class Problem:
         is out of range (STM5010).
         """
         _check_options(dtype, mode, memory_limit, batch)
+        _check_normalized(scan)
         axes = regular_axes(scan) if dag is None or dag.regular is None else dag.regular
         if axes is None and dag is None:
             dag = dag_of(scan.topology)
@@ -186,6 +187,21 @@ def unbound_error(names: Sequence[str], span: Span | None) -> SpecError:
         help=f"give {'them' if plural else 'it'} at compile time, `{', '.join(f'{name}=N' for name in names)}` in Python or "
         f"`{' '.join(f'--set {name}=N' for name in names)}` on the command line, or a default in the topology",
     )
+
+
+def _check_normalized(scan: Scan) -> None:
+    """Raises SpecError (STM5011) where a normalized scan acts on the value axis: its column of ones has no such entry."""
+    for gate in (scan.gate(name) for name in CORE_GATES) if scan.normalize != "none" else ():
+        if {"value", "value'"} & set(gate.indices):
+            raise plan_error(
+                "STM5011",
+                f"`{gate.name}` acts on the value axis of a normalized scan",
+                span=gate.span,
+                notes=(
+                    f"`normalize {scan.normalize}` carries a column of ones beside the values, which no gate may tell apart",
+                ),
+                help="take the index away, or write `normalize none`",
+            )
 
 
 def _check_options(dtype: str, mode: str, memory_limit: int | None, batch: int) -> None:

@@ -38,6 +38,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "The data type is float32, float64 or bfloat16; the mode is inference or training; the memory limit and the batch are "
         "positive numbers.",
     ),
+    "STM5011": (
+        "normalized scan that acts on the value axis",
+        "A normalized scan carries a column of ones beside its values and divides by what becomes of it, so all columns must "
+        "be treated alike.",
+    ),
     "STM5101": (
         "cannot write a file",
         "`fmt` and `new` write whole files or nothing. The operating system's reason is given.",
