@@ -6,7 +6,7 @@ Inside a tile: masked attention with the tile's gating matrix. Between tiles: st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -75,8 +75,8 @@ def _intervals(setup: Setup) -> Intervals:
 
 def _interval_sweep(borders: Sequence[Border], entering: Sequence[int]) -> tuple[Sweep, dict[int, int], int]:
     """One block after the other."""
-    reads = [[int(str(edge)) for edge in border.entering] for border in borders]
-    writes = [[int(str(edge)) for edge in border.leaving] for border in borders]
+    reads = [cast(tuple[int, ...], border.entering) for border in borders]
+    writes = [cast(tuple[int, ...], border.leaving) for border in borders]
     slot, slots = assign_slots(reads, writes, entering)
     enter, leave = (padded([[slot[edge] for edge in row] for row in rows])[:, None, :] for rows in (reads, writes))
     number = np.arange(len(borders), dtype=np.int32)
