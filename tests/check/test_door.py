@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from stmlang.scan.sizes import unbound
 from stmlang.source.diagnostic import Severity, SpecError
 from stmlang.source.span import SourceFile
 from stmlang.syntax.formatter import format_source
+from tests.helpers.work import calls
 
 TWO = """\
 scan first on chain(time) {
@@ -115,9 +115,7 @@ def test_warnings_do_not_stop_a_spec() -> None:
 
 def test_checking_is_quick() -> None:
     load("std:plstm/image_p")
-    begin = time.process_time()
-    load("std:plstm/image_p")
-    assert time.process_time() - begin < 0.1
+    assert calls(lambda: load("std:plstm/image_p")) < 20_000
 
 
 def test_checking_imports_nothing_heavy() -> None:
