@@ -95,12 +95,12 @@ def _run_whole(
     matrices = jnp.concatenate([_unflipped_gating(program, block.gating) for block in blocks])
     if program.scan.combine == "sum":
         matrices = matrices.sum(0, keepdims=True)
-    query, key, value = (_flat(program, _unflipped(program, part)[:1]) for part in found[0].operands[3:])
+    query, key, value = (_flat(program, _unflipped(program, part)[:1]) for part in found[0].operands.inputs)
     attended = attend(matrices, query, key, value)
     outputs = [attended.reshape(*attended.shape[:2], *program.dag.node_shape, attended.shape[-1])]
     final: list[Array] = []
     for lane, block, state in zip(found, blocks, slots, strict=True):
-        query, key, value = (_flat(program, part) for part in lane.operands[3:])
+        query, key, value = (_flat(program, part) for part in lane.operands.inputs)
         entering = jnp.squeeze(state, 3)
         if resumed:
             seen = read(block.mark, query, entering)

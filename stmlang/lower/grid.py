@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -20,7 +21,11 @@ def node_blocks(gates: Scalars) -> Block:
 
 
 def pad_grid(operands: Operands, sizes: Sequence[int], target: Sequence[int]) -> Operands:
-    """The grid enlarged at its far ends by nodes that pass every state straight on and touch nothing else."""
+    """The grid enlarged at its far ends by nodes that pass every state straight on and touch nothing else.
+
+    Not for factored operands: a node that passes its states straight on has no rank-one transition.
+    """
+    assert operands.factors is None
     extra = [goal - size for size, goal in zip(sizes, target, strict=True)]
     if not any(extra):
         return operands
@@ -29,7 +34,7 @@ def pad_grid(operands: Operands, sizes: Sequence[int], target: Sequence[int]) ->
         widths = [(0, 0), (0, 0), *((0, n) for n in extra), *((0, 0) for _ in range(array.ndim - 2 - len(extra)))]
         return jnp.pad(array, widths)
 
-    padded = Operands(*(pad(array) for array in operands))
+    padded = jax.tree.map(pad, operands)
     inside = jnp.zeros((), bool)
     for axis, size in enumerate(sizes):
         beyond = jnp.arange(target[axis]) >= size

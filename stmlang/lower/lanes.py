@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.lower.evaluate import evaluate, place
-from stmlang.lower.operands import Operands, ragged_operands, regular_operands
+from stmlang.lower.expressions import Context, expression
+from stmlang.lower.operands import Factors, Operands, factored, ragged_operands, regular_operands
 from stmlang.lower.program import Bundle, Program
 from stmlang.lower.scaled import Scale, applies, rescale
 from stmlang.lower.strategy import Setup, Tables
@@ -46,6 +47,8 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
             operands = ragged_operands(frame, environment, dag.edge_count, len(dag.line_edges))
             if bundle.line is not None:
                 operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
+        if program.lowering.factored:
+            operands = operands._replace(factors=_factors(program, context, environment))
         scale = None
         if applies(scan, dag.regular):
             operands, scale = rescale(context, environment, operands, dag.node_count)
@@ -54,6 +57,16 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
         found.append(Lane(setup, bundle.strategy, operands, environment, frame, scale))
     return found
+
+
+def _factors(program: Program, context: Context, environment: Environment) -> Factors:
+    """The factors of the transition, as the facts name them."""
+    facts = program.problem.facts
+    assert facts is not None
+    assert facts.rank_one is not None
+    parts = (facts.rank_one.out_factor, facts.rank_one.in_factor)
+    out, into = (expression(context, environment, part) for part in parts)
+    return factored(context.frame, out, into, program.dag.regular or (program.dag.edge_count,))
 
 
 def _leaf(program: Program, name: str, array: Array, bundle: int) -> Array:

@@ -19,12 +19,19 @@ from stmlang.scan.scan import Direction
 STATE_AXES = len(INDICES) - 2
 
 
+class Factors(NamedTuple):
+    """A rank-one transition, `transition[out, in] = out[out] * into[in]`: laid out as `source` and as `mark` are."""
+
+    out: Float[Array, "direction head *sites out *state"]
+    into: Float[Array, "direction head *sites in *state"]
+
+
 class Operands(NamedTuple):
     """The recurrence of one bundle of directions.
 
     The gates end in six state axes `key, key', value, value', track, track'`, of size one where a gate is the same along them.
     Sites are nodes (`*n`) on regular topologies; there source, mark and transition have axes for their ports. On ragged ones
-    the sites of source and mark are edges, those of transition line edges.
+    the sites of source and mark are edges, those of transition line edges. `factors` are there for lowerings that ask for them.
     """
 
     source: Float[Array, "direction head *sites out *state"]
@@ -33,6 +40,11 @@ class Operands(NamedTuple):
     query: Float[Array, "direction head *nodes key"]
     key: Float[Array, "direction head *nodes key"]
     value: Float[Array, "direction head *nodes value"]
+    factors: Factors | None = None
+
+    @property
+    def inputs(self) -> tuple[Array, Array, Array]:
+        return self.query, self.key, self.value
 
 
 def lanes_of(array: Array) -> Array:
@@ -69,14 +81,18 @@ def input_nodes(frame: Frame, environment: Environment, name: str, nodes: Sequen
     return jnp.broadcast_to(array, (*nodes, frame.scan.heads, frame.size(index)))
 
 
-def laid_out(frame: Frame, name: str, value: Value, sites: Sequence[int], ports: Sequence[Index]) -> Array:
-    """A gate as `(direction or 1, head, *sites, *ports, *state)`, everything but directions and state broadcast. An axis that
-    it acts on as a matrix is broadcast too: the same number everywhere is not the same as a multiple of the identity."""
+def matrix_axes(frame: Frame, name: str) -> tuple[Index, ...]:
+    """The primed indices of a gate: the axes that it acts on as a matrix."""
+    return tuple(index for index in frame.scan.gate(name).indices if index.endswith("'"))
+
+
+def laid_out(frame: Frame, matrices: Sequence[Index], value: Value, sites: Sequence[int], ports: Sequence[Index]) -> Array:
+    """A gate as `(direction or 1, head, *sites, *ports, *state)`, everything but directions and state broadcast. The axes that
+    it acts on as a matrix are broadcast too: the same number everywhere is not the same as a multiple of the identity."""
     array, lead = value.array, frame.site_axes
-    for index in frame.scan.gate(name).indices:
-        if index.endswith("'"):
-            wanted = (frame.axis(index), frame.axis(index) - 1)
-            array = jnp.broadcast_to(array, [frame.size(index) if k in wanted else n for k, n in enumerate(array.shape)])
+    for index in matrices:
+        wanted = (frame.axis(index), frame.axis(index) - 1)
+        array = jnp.broadcast_to(array, [frame.size(index) if k in wanted else n for k, n in enumerate(array.shape)])
     array = jnp.moveaxis(array, [lead + 1, lead], [0, 1])
     for axis, index in ((lead + 3, "in"), (lead + 2, "out")):
         if index not in ports:
@@ -86,9 +102,9 @@ def laid_out(frame: Frame, name: str, value: Value, sites: Sequence[int], ports:
     return jnp.broadcast_to(array, shape)
 
 
-def oriented_gate(frame: Frame, name: str, value: Value, sizes: Sequence[int], ports: Sequence[Index]) -> Array:
+def oriented_gate(frame: Frame, matrices: Sequence[Index], value: Value, sizes: Sequence[int], ports: Sequence[Index]) -> Array:
     """A gate of a regular topology in every direction's own coordinates: `(direction, head, *sites, *ports, *state)`."""
-    array = laid_out(frame, name, value, sizes, ports)
+    array = laid_out(frame, matrices, value, sizes, ports)
     return _oriented(frame.scan.directions, lambda k: array[min(k, array.shape[0] - 1)], 1)
 
 
@@ -97,7 +113,7 @@ def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int
     directions = frame.scan.directions
 
     def gate(name: str, ports: Sequence[Index]) -> Array:
-        return oriented_gate(frame, name, environment[name], sizes, ports)
+        return oriented_gate(frame, matrix_axes(frame, name), environment[name], sizes, ports)
 
     def nodes(name: str) -> Array:
         array = jnp.moveaxis(input_nodes(frame, environment, name, sizes), len(sizes), 0)
@@ -122,7 +138,7 @@ def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edg
 
     def gate(name: str, site: Site, count: int) -> Array:
         value = at_site(frame, environment[name], site)
-        return laid_out(frame, name, value, (count,), ())
+        return laid_out(frame, matrix_axes(frame, name), value, (count,), ())
 
     def nodes(name: str) -> Array:
         return jnp.moveaxis(input_nodes(frame, environment, name, (frame.nodes,)), 1, 0)[None]
@@ -134,4 +150,23 @@ def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edg
         nodes("q"),
         nodes("k"),
         nodes("v"),
+    )
+
+
+def factored(frame: Frame, out: Value, into: Value, sizes: Sequence[int]) -> Factors:
+    """The factors of a rank-one transition; `sizes` are a regular topology's axes, or the number of edges of a ragged one.
+
+    At most one of the two is a matrix on a state axis: the one that varies along it, and where neither does, all entries being
+    the same, either may be.
+    """
+    inner, outer = list[Index](), list[Index]()
+    for index in matrix_axes(frame, "transition"):
+        shape = into.array.shape
+        varies = shape[frame.axis(index)] > 1 or shape[frame.axis(index) - 1] > 1
+        (inner if varies else outer).append(index)
+    if frame.sites is None:
+        return Factors(oriented_gate(frame, outer, out, sizes, ("out",)), oriented_gate(frame, inner, into, sizes, ("in",)))
+    return Factors(
+        laid_out(frame, outer, at_site(frame, out, "out"), sizes, ()),
+        laid_out(frame, inner, at_site(frame, into, "in"), sizes, ()),
     )

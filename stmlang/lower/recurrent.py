@@ -123,7 +123,11 @@ def read_out(query: Array, state: Array) -> Array:
 
 def _run_grid(tables: Tables, operands: Operands, initial: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     rank = len(axes)
-    flat = Operands(*(part.reshape(*part.shape[:2], -1, *part.shape[2 + rank :]) for part in operands))
+
+    def flattened(part: Array) -> Array:
+        return part.reshape(*part.shape[:2], -1, *part.shape[2 + rank :])
+
+    flat = jax.tree.map(flattened, operands)
     track = initial.shape[3]
 
     def step(parts: Operands, entering: Array) -> tuple[Array, Array]:
@@ -158,7 +162,9 @@ def _run_steps(tables: Steps, operands: Operands, initial: Array) -> tuple[Array
     slots = jnp.zeros((len(tables.slots), *initial.shape[1:]), initial.dtype).at[tables.entering_slot].set(initial)
     # Gathered before the loop: what a loop body gathers from outside costs its whole size per step in the backward pass.
     places = (tables.out_edge, tables.line_id, tables.in_edge, tables.nodes, tables.nodes, tables.nodes)
-    by_step = Operands(*(_take(part, place) for part, place in zip(operands, places, strict=True)))
+    gates = (operands.source, operands.transition, operands.mark)
+    taken = [_take(part, place) for part, place in zip((*gates, *operands.inputs), places, strict=True)]
+    by_step = Operands(taken[0], taken[1], taken[2], taken[3], taken[4], taken[5])
 
     def step(state: Array, xs: tuple[Operands, Steps]) -> tuple[Array, Array]:
         parts, at = xs

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower.expressions import Context, expression, rebind
-from stmlang.lower.operands import Operands, flip, laid_out, oriented_gate
+from stmlang.lower.operands import STATE_AXES, Factors, Operands, flip, laid_out, oriented_gate
 from stmlang.lower.values import Environment, Value, common
 from stmlang.scan.expression import Apply, Expr, Function, GateRef, Index, Product
 from stmlang.scan.scan import Direction, Scan
@@ -125,10 +125,10 @@ def rescale(context: Context, environment: Environment, operands: Operands, node
     gates = scaled_gates(context, environment)
     ports: dict[str, tuple[Index, ...]] = {"source": ("out",), "transition": ("out", "in"), "mark": ("in",)}
     source, transition, mark = (
-        Terms(*(_row(oriented_gate(frame, name, part, (nodes,), indices)) for part in gates[name]))
+        Terms(*(_row(oriented_gate(frame, (), part, (nodes,), indices)) for part in gates[name]))
         for name, indices in ports.items()
     )
-    direct = Terms(*(_row(laid_out(frame, "direct", part, (nodes,), ())) for part in gates["direct"]))
+    direct = Terms(*(_row(laid_out(frame, (), part, (nodes,), ())) for part in gates["direct"]))
     leaving = running_maximum(transition.log, source.log)
     entering = jnp.concatenate([jnp.zeros_like(leaving[..., :1]), leaving[..., :-1]], axis=-1)
     seen = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
@@ -140,9 +140,12 @@ def rescale(context: Context, environment: Environment, operands: Operands, node
     def shaped(row: Array, like: Array) -> Array:
         return row.reshape(*row.shape, *(1,) * (like.ndim - row.ndim))
 
+    through = shaped(transition.times(entering - leaving), operands.transition)
+    ends = None if operands.factors is None else Factors(jnp.squeeze(through, -2 - STATE_AXES), jnp.ones_like(operands.mark))
     scaled = operands._replace(
         source=shaped(source.times(-leaving), operands.source),
-        transition=shaped(transition.times(entering - leaving), operands.transition),
+        transition=through,
+        factors=ends,
         mark=shaped(mark.times(entering - oriented), operands.mark),
     )
     return scaled, Scale(read, direct.times(-read), leaving[..., -1])

@@ -42,6 +42,7 @@ class Whole:
 
     tables: Callable[[Setup], Tables]
     block: Callable[[Setup, Tables, Operands], Block]
+    factored: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Stepwise:
 
     tables: Callable[[Setup], Tables]
     run: Callable[[Setup, Tables, Operands, Array], tuple[Array, Array]]
+    factored: bool = False
 
 
 Lowering = Whole | Stepwise
+"""A `factored` one works with the factors of a rank-one transition, and finds them in its operands."""

@@ -1,0 +1,177 @@
+"""Hand-written adjoints that leave forward mode, batching and second derivatives alone.
+
+`jax.custom_vjp` forbids forward mode. Here a function keeps its own derivative, and only the transpose of that derivative is
+replaced: reverse mode reads the tangent map `t -> J t` as one primitive, whose transpose is written by hand. In forward mode
+the primitive is `jax.jvp` of the function; differentiated again, it and its transpose are differentiated as what they are.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array
+
+Adjoint = Callable[[tuple[Any, ...], Any, Any], tuple[Any, ...]]
+"""`(arguments, saved, cotangent) -> cotangents of the arguments`, None for one that gets none."""
+
+
+def with_adjoint(plain: Callable[..., Any], forward: Callable[..., tuple[Any, Any]], backward: Adjoint) -> Callable[..., Any]:
+    """`plain` with another reverse mode.
+
+    `forward(*args)` returns what `plain(*args)` does and what is to be saved; `backward(args, saved, cotangent)` returns the
+    cotangents of `args`. Arguments, results and what is saved are pytrees of arrays; integers among them have no derivative.
+    None of the three may use traced arrays that are not its arguments.
+    """
+
+    @jax.custom_jvp
+    def function(*args: Any) -> Any:
+        return plain(*args)
+
+    def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        out, saved = forward(*primals)
+        return out, _tangent(plain, backward, primals, saved, tangents, out)
+
+    function.defjvp(rule)
+    return function
+
+
+def _tangent(plain: Any, backward: Adjoint, args: tuple[Any, ...], saved: Any, tangents: tuple[Any, ...], out: Any) -> Any:
+    """The tangent map at `args`, as one primitive that is linear in the tangents of the real arguments."""
+    flat_args, args_tree = jax.tree.flatten(args)
+    flat_saved, saved_tree = jax.tree.flatten(saved)
+    flat_out, out_tree = jax.tree.flatten(out)
+    flat_tangents = jax.tree.leaves(tangents)
+    real = tuple(k for k, array in enumerate(flat_args) if _is_real(array))
+    count = len(flat_args)
+
+    def push(fixed: Sequence[Array], moving: Sequence[Array]) -> list[Array]:
+        """`J t`, by forward mode of the plain function."""
+        here = list(fixed[:count])
+
+        def at(*parts: Array) -> Any:
+            whole = list(here)
+            for k, part in zip(real, parts, strict=True):
+                whole[k] = part
+            return plain(*jax.tree.unflatten(args_tree, whole))
+
+        _, tangent = jax.jvp(at, tuple(here[k] for k in real), tuple(moving))
+        return jax.tree.leaves(tangent)
+
+    def pull(fixed: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
+        """`J^T c`, by hand."""
+        whole = jax.tree.unflatten(args_tree, fixed[:count])
+        back = backward(whole, jax.tree.unflatten(saved_tree, fixed[count:]), jax.tree.unflatten(out_tree, cotangents))
+        found: list[Array] = []
+        for entry, part in zip(back, whole, strict=True):
+            leaves = jax.tree.leaves(part)
+            given = [None] * len(leaves) if entry is None else jax.tree.leaves(entry, is_leaf=lambda x: x is None)
+            for one, array in zip(given, leaves, strict=True):
+                if _is_real(array):
+                    found.append(jnp.zeros(jnp.shape(array), array.dtype) if one is None else one.astype(array.dtype))
+        return found
+
+    moving = [flat_tangents[k] for k in real]
+    tangent = _linear.bind(
+        *flat_args, *flat_saved, *moving, push=push, pull=pull, fixed=count + len(flat_saved), outs=_avals(flat_out)
+    )
+    return jax.tree.unflatten(out_tree, tangent)
+
+
+def _is_real(array: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(array), jnp.floating)
+
+
+def _avals(arrays: Sequence[Array]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    return tuple(jax.ShapeDtypeStruct(jnp.shape(array), jnp.result_type(array)) for array in arrays)
+
+
+# --- the primitive ---------------------------------------------------------------------------------------------------
+
+_linear = Primitive("tangent_map")
+_linear.multiple_results = True
+
+
+def _apply(*operands: Array, push: Any, pull: Any, fixed: int, outs: Any) -> list[Array]:
+    del pull, outs
+    return push(operands[:fixed], operands[fixed:])
+
+
+def _abstract(*operands: Any, push: Any, pull: Any, fixed: int, outs: Any) -> list[Any]:
+    del operands, push, pull, fixed
+    return [jax.core.ShapedArray(out.shape, out.dtype) for out in outs]
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+    """Linear in the moving operands; in the fixed ones the derivative of `push` is taken as it is."""
+    fixed, push = params["fixed"], params["push"]
+    out = _linear.bind(*primals, **params)
+    moving = [ad.instantiate_zeros(tangent) for tangent in tangents[fixed:]]
+    along = _linear.bind(*primals[:fixed], *moving, **params)
+    varying = [k for k, tangent in enumerate(tangents[:fixed]) if type(tangent) is not ad.Zero]
+    if not varying:
+        return out, along
+
+    def at(*parts: Array) -> list[Array]:
+        whole = list(primals[:fixed])
+        for k, part in zip(varying, parts, strict=True):
+            whole[k] = part
+        return push(whole, primals[fixed:])
+
+    _, across = jax.jvp(at, tuple(primals[k] for k in varying), tuple(tangents[k] for k in varying))
+    return out, [jnp.add(a, b) for a, b in zip(along, across, strict=True)]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, pull: Any, fixed: int, outs: Any, push: Any) -> list[Any]:
+    del push
+    if any(ad.is_undefined_primal(operand) for operand in operands[:fixed]):
+        raise AssertionError("a tangent map is linear in its tangents only")
+    given = [
+        jnp.zeros(out.shape, out.dtype) if type(cotangent) is ad.Zero else cotangent
+        for cotangent, out in zip(cotangents, outs, strict=True)
+    ]
+    found = pull(operands[:fixed], given)
+    moving = operands[fixed:]
+    return [None] * fixed + [
+        back if ad.is_undefined_primal(operand) else None for back, operand in zip(found, moving, strict=True)
+    ]
+
+
+def _batch(operands: Sequence[Any], axes: Sequence[Any], *, push: Any, pull: Any, fixed: int, outs: Any) -> tuple[Any, Any]:
+    """The map of each member: tangents get the batch axis if they have none, so that the transpose sums over it outside."""
+    size = next(operand.shape[axis] for operand, axis in zip(operands, axes, strict=True) if axis is not None)
+    held = list(axes[:fixed])
+    moving = [_in_front(operand, axis, size) for operand, axis in zip(operands[fixed:], axes[fixed:], strict=True)]
+    results = _linear.bind(
+        *operands[:fixed],
+        *moving,
+        push=partial(_over_batch, push, held),
+        pull=partial(_over_batch, pull, held),
+        fixed=fixed,
+        outs=tuple(jax.ShapeDtypeStruct((size, *out.shape), out.dtype) for out in outs),
+    )
+    return results, [0] * len(results)
+
+
+def _in_front(array: Array, axis: int | None, size: int) -> Array:
+    return jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
+
+
+def _over_batch(function: Any, held: list[int | None], fixed: Sequence[Array], moving: Sequence[Array]) -> list[Array]:
+    return jax.vmap(function, in_axes=(held, 0))(list(fixed), list(moving))
+
+
+_linear.def_impl(_apply)
+_linear.def_abstract_eval(_abstract)
+ad.primitive_jvps[_linear] = _jvp
+ad.primitive_transposes[_linear] = _transpose
+batching.primitive_batchers[_linear] = _batch
+mlir.register_lowering(_linear, mlir.lower_fun(_apply, multiple_results=True))
