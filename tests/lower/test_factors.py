@@ -24,7 +24,7 @@ SPECS: dict[str, tuple[str, dict[str, int]]] = {
     ),
     "elementwise": (
         "scan s(key = 3, value = 2, heads = 2) on dag { a -> b, c; b -> d; c -> d; d -> e, f } {\n"
-        " directions both\n source = 1\n"
+        " directions both\n stabilize none\n source = 1\n"
         " f[out, key] = linear(x, e[out])\n g[in, value] = linear(x, e[in])\n"
         " transition[out, in, key, value] = f[out, key] * g[in, value]\n}",
         {},
