@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
-from stmlang.lower.block import advance, attend, contract, read, write
+from stmlang.lower.block import Block, advance, attend, contract, read, write
 from stmlang.lower.lanes import Lane, lanes
 from stmlang.lower.operands import STATE_AXES, flip, input_nodes
 from stmlang.lower.program import Bundle, Program
@@ -91,15 +91,16 @@ def _run_whole(
     program: Program, lowering: Whole, found: Sequence[Lane], slots: Sequence[Array], resumed: bool, return_state: bool
 ) -> tuple[list[Array], list[Array]]:
     """One attention pass for the sum of all directions; states, where there are any, direction by direction."""
-    blocks = [lowering.block(lane.setup, lane.tables, lane.operands) for lane in found]
-    matrices = jnp.concatenate([_unflipped_gating(program, block.gating) for block in blocks])
-    if program.scan.combine == "sum":
-        matrices = matrices.sum(0, keepdims=True)
-    query, key, value = (_flat(program, _unflipped(program, part)[:1]) for part in found[0].operands.inputs)
-    attended = attend(matrices, query, key, value)
-    outputs = [attended.reshape(*attended.shape[:2], *program.dag.node_shape, attended.shape[-1])]
+    blocks: list[Block] = []
+    if lowering.outputs is None or resumed or return_state:
+        blocks = [lowering.block(lane.setup, lane.tables, lane.operands) for lane in found]
+    if lowering.outputs is None:
+        outputs = [_attended(program, found, blocks)]
+    else:
+        parts = [lowering.outputs(lane.setup, lane.tables, lane.operands) for lane in found]
+        outputs = [jnp.concatenate(parts)]
     final: list[Array] = []
-    for lane, block, state in zip(found, blocks, slots, strict=True):
+    for lane, block, state in zip(found, blocks, slots, strict=False):
         query, key, value = (_flat(program, part) for part in lane.operands.inputs)
         entering = jnp.squeeze(state, 3)
         if resumed:
@@ -111,6 +112,16 @@ def _run_whole(
     if program.scan.combine == "concat" and resumed:
         return [outputs[0] + jnp.concatenate(outputs[1:])], final
     return outputs, final
+
+
+def _attended(program: Program, found: Sequence[Lane], blocks: Sequence[Block]) -> Array:
+    """Attention with the gating matrices of all directions: summed, or direction by direction."""
+    matrices = jnp.concatenate([_unflipped_gating(program, block.gating) for block in blocks])
+    if program.scan.combine == "sum":
+        matrices = matrices.sum(0, keepdims=True)
+    query, key, value = (_flat(program, _unflipped(program, part)[:1]) for part in found[0].operands.inputs)
+    attended = attend(matrices, query, key, value)
+    return attended.reshape(*attended.shape[:2], *program.dag.node_shape, attended.shape[-1])
 
 
 def _flat(program: Program, array: Array) -> Array:

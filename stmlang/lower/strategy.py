@@ -38,11 +38,16 @@ class Whole:
 
     `block(setup, tables, operands)` has batch axes (direction, head), nodes in order of their number (regular: C order of the
     flipped grid), and borders in the order of `Dag.entering` and `Dag.leaving` (regular: see `stmlang.lower.sweep`).
+
+    Where `outputs` is given it takes the place of attention with the block's gating matrix, and the block is made only for
+    states: `outputs(setup, tables, operands)` is what nodes read of each other in declared coordinates, `(direction, head,
+    *nodes, value)`, one direction in place of all where they are summed.
     """
 
     tables: Callable[[Setup], Tables]
     block: Callable[[Setup, Tables, Operands], Block]
     factored: bool = False
+    outputs: Callable[[Setup, Tables, Operands], Array] | None = None
 
 
 @dataclass(frozen=True)
