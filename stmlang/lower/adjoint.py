@@ -72,10 +72,10 @@ def _tangent(plain: Any, backward: Adjoint, args: tuple[Any, ...], saved: Any, t
         back = backward(whole, jax.tree.unflatten(saved_tree, fixed[count:]), jax.tree.unflatten(out_tree, cotangents))
         found: list[Array] = []
         for entry, part in zip(back, whole, strict=True):
-            leaves = jax.tree.leaves(part)
-            given = [None] * len(leaves) if entry is None else jax.tree.leaves(entry, is_leaf=lambda x: x is None)
+            leaves = jax.tree.leaves(part, is_leaf=_is_none)
+            given = [None] * len(leaves) if entry is None else jax.tree.leaves(entry, is_leaf=_is_none)
             for one, array in zip(given, leaves, strict=True):
-                if _is_real(array):
+                if array is not None and _is_real(array):
                     found.append(jnp.zeros(jnp.shape(array), array.dtype) if one is None else one.astype(array.dtype))
         return found
 
@@ -88,6 +88,10 @@ def _tangent(plain: Any, backward: Adjoint, args: tuple[Any, ...], saved: Any, t
 
 def _is_real(array: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(array), jnp.floating)
+
+
+def _is_none(entry: Any) -> bool:
+    return entry is None
 
 
 def _avals(arrays: Sequence[Array]) -> tuple[jax.ShapeDtypeStruct, ...]:
