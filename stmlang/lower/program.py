@@ -11,7 +11,7 @@ import numpy as np
 
 from stmlang.graph.dag import Dag
 from stmlang.graph.multitree import greedy_multitree
-from stmlang.lower import chunkwise, dense, parallel, recurrent
+from stmlang.lower import chunkwise, dense, impulse, linear, parallel, recurrent
 from stmlang.lower.strategy import Lowering, Setup, Tables
 from stmlang.lower.tables import Places
 from stmlang.lower.values import Sites
@@ -25,6 +25,8 @@ LOWERINGS: dict[str, Lowering] = {
     "parallel": parallel.LOWERING,
     "chunkwise": chunkwise.LOWERING,
     "dense": dense.LOWERING,
+    "linear": linear.LOWERING,
+    "impulse": impulse.LOWERING,
 }
 """One for each strategy in `stmlang.plan.candidates`; adding one is a file there, a file here and a line in each list."""
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from stmlang.plan.candidate import Strategy
-from stmlang.plan.candidates import chunkwise, dense, parallel, recurrent
+from stmlang.plan.candidates import chunkwise, dense, impulse, linear, parallel, recurrent
 
-CANDIDATES: tuple[Strategy, ...] = (recurrent.STRATEGY, parallel.STRATEGY, chunkwise.STRATEGY, dense.STRATEGY)
+CANDIDATES: tuple[Strategy, ...] = (recurrent.STRATEGY, parallel.STRATEGY, chunkwise.STRATEGY, dense.STRATEGY, linear.STRATEGY, impulse.STRATEGY)
