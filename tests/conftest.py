@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
 # Before JAX is imported: no result may depend on whether it computes in 64 bits, and comparisons want to.
 os.environ.setdefault("JAX_ENABLE_X64", "1")
+# No plan may depend on what was measured on this machine before: there is no such folder.
+os.environ["STMLANG_CACHE"] = str(Path(tempfile.gettempdir()) / f"stmlang-tests-{os.getpid()}")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

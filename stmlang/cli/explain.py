@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from stmlang.cli.options import add_json, add_planning, add_spec, positive
+from stmlang.cli.options import add_batch, add_json, add_planning, add_spec
 from stmlang.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ STAGES = ("tree", "scan", "facts", "plan", "jaxpr", "stablehlo")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_spec(parser)
     add_planning(parser)
-    parser.add_argument("--batch", metavar="N", type=positive, default=1, help="how many scans a call evaluates (default: 1)")
+    add_batch(parser)
     parser.add_argument("--emit", choices=STAGES, help="show one stage of the compiler instead of facts and plan")
     add_json(parser)
 

@@ -44,10 +44,27 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_planning(parser: argparse.ArgumentParser) -> None:
     """What the plan is made for."""
     parser.add_argument("--target", choices=TARGETS, default="auto", help="the machine to plan for (default: auto)")
-    parser.add_argument("--dtype", choices=DTYPES, default="float32", help="the data type (default: float32)")
     parser.add_argument("--mode", choices=MODES, default="training", help="what memory must suffice for (default: training)")
+    add_call(parser)
+    add_choice(parser)
+
+
+def add_call(parser: argparse.ArgumentParser) -> None:
+    """What a call computes with."""
+    parser.add_argument("--dtype", choices=DTYPES, default="float32", help="the data type (default: float32)")
     parser.add_argument("--memory-limit", metavar="SIZE", type=byte_size, help="at most so many bytes: 500MB, 2GiB")
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    """What overrules the planner."""
     parser.add_argument("--strategy", metavar="NAME", help="use this strategy, whatever the planner would choose")
+    parser.add_argument(
+        "--no-tuned", dest="tuned", action="store_false", help="choose by prediction, whatever `stmlang tune` measured"
+    )
+
+
+def add_batch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--batch", metavar="N", type=positive, default=1, help="how many scans a call evaluates (default: 1)")
 
 
 def setting(text: str) -> tuple[str, int | float]:

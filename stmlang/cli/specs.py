@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from stmlang.cli.output import print_diagnostics
 from stmlang.source.diagnostic import SpecError
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from stmlang.check import Examined, Spec
     from stmlang.facts import Facts
     from stmlang.plan.plan import Plan
+    from stmlang.plan.tuned import Device
+    from stmlang.runtime.compile import Prepared
     from stmlang.runtime.compiled import CompiledScan
     from stmlang.scan.scan import Scan
 
@@ -66,6 +68,7 @@ def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
     from stmlang.plan.choose import make_plan
     from stmlang.plan.problem import Problem, regular_axes
     from stmlang.plan.target import target_of
+    from stmlang.plan.tuned import IGNORED, look_up
 
     scan = load_spec(arguments.spec, arguments.settings)
     # A chain or grid is known by its sizes; its graph, which may be huge, need not be built to plan for it.
@@ -81,7 +84,19 @@ def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
         batch=arguments.batch,
     )
     print_diagnostics(facts.notes)
-    return facts, make_plan(problem, target_of(_machine(arguments.target)), strategy=arguments.strategy)
+    found = look_up(problem, _device(arguments.target)) if arguments.tuned else IGNORED
+    return facts, make_plan(problem, target_of(_machine(arguments.target)), strategy=arguments.strategy, tuned=found)
+
+
+def _device(target: str) -> Device | None:
+    """The device whose measurements count: for `cpu` it is known without jax."""
+    if target != "auto":
+        from stmlang.plan.tuned import Device
+
+        return Device.cpu() if target == "cpu" else None
+    from stmlang.runtime.compile import device_of
+
+    return device_of(target)
 
 
 def _machine(target: str) -> str:
@@ -94,22 +109,26 @@ def _machine(target: str) -> str:
 
 
 def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
-    """The compiled scan of a spec. A command line that asks for float64 means it, so jax is told. Raises SpecError."""
-    from stmlang.plan.problem import regular_axes
+    """The compiled scan of a spec. Raises SpecError."""
+    from stmlang.plan.choose import make_plan
     from stmlang.plan.target import target_of
-    from stmlang.runtime.compile import compile_scan
+    from stmlang.plan.tuned import IGNORED, look_up
+    from stmlang.runtime.compile import assemble
+
+    prepared = prepare_spec(arguments, arguments.mode, batch)
+    found = look_up(prepared.problem, _device(arguments.target)) if arguments.tuned else IGNORED
+    target = target_of(_machine(arguments.target))
+    return assemble(prepared, make_plan(prepared.problem, target, strategy=arguments.strategy, tuned=found))
+
+
+def prepare_spec(arguments: argparse.Namespace, mode: Literal["training", "inference"], batch: int) -> Prepared:
+    """What there is to plan for a spec. A command line that asks for float64 means it, so jax is told. Raises SpecError."""
+    from stmlang.plan.problem import regular_axes
+    from stmlang.runtime.compile import prepare
 
     scan = load_spec(arguments.spec, arguments.settings)
     regular_axes(scan)
     if arguments.dtype == "float64":
         jax: Any = import_module("jax")
         jax.config.update("jax_enable_x64", True)
-    return compile_scan(
-        scan,
-        target_of(_machine(arguments.target)),
-        dtype=arguments.dtype,
-        mode=arguments.mode,
-        memory_limit=arguments.memory_limit,
-        batch=batch,
-        strategy=arguments.strategy,
-    )
+    return prepare(scan, arguments.dtype, mode=mode, memory_limit=arguments.memory_limit, batch=batch)

@@ -15,23 +15,14 @@ import json
 import math
 import os
 import platform
-import tempfile
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from stmlang.plan.cache import cache_folder, installed, write_json
 from stmlang.plan.target import CPU, Target
 
 SCHEMA = 1
 RATES = ("vector", "bandwidth", "step_overhead", "op_overhead", "product_overhead", "compile_seconds")
-
-
-def cache_folder() -> Path:
-    """`$STMLANG_CACHE`, else `$XDG_CACHE_HOME/stmlang`, else `~/.cache/stmlang`."""
-    if own := os.environ.get("STMLANG_CACHE"):
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "stmlang"
 
 
 def machine_key() -> dict[str, str | int]:
@@ -41,8 +32,8 @@ def machine_key() -> dict[str, str | int]:
         "processor": _processor(),
         "cores": usable_cores(),
         "python": ".".join(platform.python_version_tuple()[:2]),
-        "jax": _version("jax"),
-        "jaxlib": _version("jaxlib"),
+        "jax": installed("jax"),
+        "jaxlib": installed("jaxlib"),
     }
 
 
@@ -63,15 +54,7 @@ def save(target: Target) -> Path:
     record: dict[str, Any] = {name: getattr(target, name) for name in RATES}
     record |= {"matmul": dict(target.matmul), "memory": target.memory}
     place = path(key)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"schema": SCHEMA, "key": key, "target": record}, file, indent=1, sort_keys=True)
-        os.replace(temporary, place)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_json(place, {"schema": SCHEMA, "key": key, "target": record})
     return place
 
 
@@ -96,13 +79,6 @@ def _positive(value: Any) -> float:
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{value} is not a rate")
     return number
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "none"
 
 
 def _processor() -> str:

@@ -10,9 +10,11 @@ from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
 from stmlang.plan.candidates import CANDIDATES
 from stmlang.plan.cost import Estimate, StageTime, estimate
 from stmlang.plan.errors import plan_error
-from stmlang.plan.plan import Circumstances, Plan, Ranked, memory_limit
+from stmlang.plan.follow import follow, why_measured
+from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning, memory_limit
 from stmlang.plan.problem import Problem
 from stmlang.plan.target import Target
+from stmlang.plan.tuned import Found
 
 
 def make_plan(
@@ -21,8 +23,10 @@ def make_plan(
     *,
     strategy: str | None = None,
     config: Mapping[str, ConfigValue] | None = None,
+    tuned: Found | None = None,
 ) -> Plan:
-    """Cost every candidate and choose. `strategy` forces one by name, `config` its settings too.
+    """Cost every candidate and choose. `strategy` forces one by name, `config` its settings too. What was measured on this
+    machine (`tuned`) comes before what is predicted.
 
     Of equally fast candidates the one that is listed first wins. Raises SpecError: STM5003 for settings that the forced
     strategy cannot take, STM5004 where no strategy can evaluate the scan, STM5005 where none fits the memory limit, STM5006
@@ -41,10 +45,12 @@ def make_plan(
     listed = [*candidates, *(candidate for candidate in eligible if candidate not in candidates)]
     estimates = [estimate(candidate, problem, target) for candidate in listed]
     limit = memory_limit(problem, target)
-    chosen = _choose([entry for entry in estimates if entry.candidate in eligible], problem, limit, target)
+    predicted = _choose([entry for entry in estimates if entry.candidate in eligible], problem, limit, target)
+    chosen, tuning = follow(tuned or Found(None), predicted, estimates, limit, forced is not None)
     order = sorted(estimates, key=lambda entry: (entry.memory > limit, entry.seconds))
-    ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, forced)) for entry in order)
-    return Plan(chosen, ranked, tuple(rejections), Circumstances.of(problem, target), target, forced is not None)
+    ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, forced, tuning)) for entry in order)
+    circumstances = Circumstances.of(problem, target)
+    return Plan(chosen, ranked, tuple(rejections), circumstances, target, forced is not None, tuning)
 
 
 def _all(problem: Problem) -> tuple[list[Candidate], list[Rejection]]:
@@ -115,21 +121,19 @@ def _choose(eligible: list[Estimate], problem: Problem, limit: int, target: Targ
     )
 
 
-def _why(entry: Estimate, chosen: Estimate, limit: int, forced: Strategy | None) -> str:
+def _why(entry: Estimate, chosen: Estimate, limit: int, forced: Strategy | None, tuning: Tuning) -> str:
     """Why a candidate was not chosen."""
     if entry is chosen:
         return ""
     if entry.memory > limit:
         return f"does not fit: needs {units.size(entry.memory)} of {units.size(limit)}"
+    if tuning.used:
+        return why_measured(entry.candidate.label, chosen.candidate.label, tuning)
     if forced is not None and entry.seconds < chosen.seconds:
         return f"`{forced.name}` was asked for"
     if entry.seconds <= chosen.seconds:
         return "equally fast, but later in the list"
-    return f"{_ratio(entry.seconds / chosen.seconds)} slower: {_culprit(entry, chosen)}"
-
-
-def _ratio(ratio: float) -> str:
-    return f"{ratio:.0f}x" if ratio >= 9.95 else f"{ratio:.1f}x" if ratio >= 1.05 else f"{(ratio - 1) * 100:.2g} %"
+    return f"{units.excess(entry.seconds / chosen.seconds)} slower: {_culprit(entry, chosen)}"
 
 
 def _culprit(entry: Estimate, chosen: Estimate) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stmlang.plan.candidate import Config, ConfigValue, Rejection
 from stmlang.plan.cost import Estimate
 from stmlang.plan.problem import Problem
 from stmlang.plan.target import Target
+from stmlang.plan.tuned import Measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,20 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
+class Tuning:
+    """What `stmlang tune` has to do with a choice. If `used`, it follows measurements: `measured` in the order of prediction,
+    `predicted` the label of what would have been chosen without them, and `speedup` how much faster the choice is (None if
+    the numbers of `predicted` were wrong). If not, `notes` say of each result for the same scan why not."""
+
+    used: bool = False
+    predicted: str = ""
+    speedup: float | None = None
+    measured: tuple[Measured, ...] = ()
+    checked: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The choice. `ranked` holds every candidate, the chosen one among them, those that fit first and the fastest first.
     `forced` if the strategy was asked for by name."""
@@ -72,6 +87,7 @@ class Plan:
     circumstances: Circumstances
     target: Target
     forced: bool
+    tuning: Tuning = field(default_factory=Tuning)
 
     @property
     def strategy(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from stmlang.plan import units
 from stmlang.plan.cost import Estimate
-from stmlang.plan.plan import Circumstances, Plan, Ranked
+from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
 from stmlang.plan.store import plan_dict
 from stmlang.plan.target import Target
 
@@ -21,7 +21,7 @@ def explain_text(plan: Plan, facts: str | None = None) -> str:
     parts = [_scan_text(plan.circumstances), _target_text(plan.target, plan.circumstances.dtype)]
     if facts:
         parts.append(facts.rstrip("\n"))
-    parts += [_candidates_text(plan), _stages_text(plan.chosen)]
+    parts += [_candidates_text(plan), *_tuning_text(plan.tuning), _stages_text(plan.chosen)]
     if plan.rejections:
         parts.append("cannot be used\n" + "\n".join(f"  {entry.strategy}: {entry.reason}" for entry in plan.rejections))
     return "\n\n".join(parts) + "\n"
@@ -59,8 +59,51 @@ def _target_text(target: Target, dtype: str) -> str:
 
 def _candidates_text(plan: Plan) -> str:
     rows = [HEADER, *(_row(entry, plan) for entry in plan.ranked)]
-    choice = "asked for" if plan.forced else "the fastest that fits"
-    return f"plan: {plan.chosen.candidate.label} ({choice})\n" + "\n".join(_columns(rows, left={0, 1, 9}))
+    return f"plan: {plan.chosen.candidate.label} ({_choice(plan)})\n" + "\n".join(columns(rows, left={0, 1, 9}))
+
+
+def _choice(plan: Plan) -> str:
+    """Where the choice comes from."""
+    tuning = plan.tuning
+    if plan.forced:
+        return "asked for"
+    if not tuning.used:
+        return "predicted: the fastest that fits"
+    if tuning.speedup is None:
+        return f"tuned: the numbers of the predicted choice, {tuning.predicted}, are wrong"
+    if tuning.predicted == plan.chosen.candidate.label:
+        return "tuned: the predicted choice is the fastest"
+    return f"tuned: {tuning.speedup:.2f}x as fast as the predicted choice, {tuning.predicted}"
+
+
+def _tuning_text(tuning: Tuning) -> list[str]:
+    """What was measured, or why what was measured is not used."""
+    parts: list[str] = []
+    if tuning.used:
+        rows = [("", "candidate", "time", "of the predicted", "compile", "temporary", ""), *_measured_rows(tuning)]
+        parts.append(f"measured on this machine ({tuning.checked})\n" + "\n".join(columns(rows, left={0, 1, 6})))
+    if tuning.notes:
+        parts.append("tuned results that are not used\n" + "\n".join(f"  {note}" for note in tuning.notes))
+    return parts
+
+
+def _measured_rows(tuning: Tuning) -> list[tuple[str, ...]]:
+    entries = {entry.label: entry for entry in tuning.measured}
+    base = entries[tuning.predicted]
+    return [
+        ("", entry.label, "", "", "", "", entry.fault)
+        if entry.fault
+        else (
+            "",
+            entry.label,
+            units.seconds(entry.seconds),
+            "" if base.fault else f"{entry.ratio / base.ratio:.2f}x",
+            units.seconds(entry.compile_seconds),
+            units.size(entry.temporary_bytes),
+            "",
+        )
+        for entry in tuning.measured
+    ]
 
 
 def _row(entry: Ranked, plan: Plan) -> tuple[str, ...]:
@@ -97,10 +140,10 @@ def _stages_text(chosen: Estimate) -> str:
                 max(parts, key=lambda name: parts[name]),
             )
         )
-    return f"where {chosen.candidate.label} spends its time\n" + "\n".join(_columns(rows, left={0, 1, 6}))
+    return f"where {chosen.candidate.label} spends its time\n" + "\n".join(columns(rows, left={0, 1, 6}))
 
 
-def _columns(rows: Sequence[tuple[str, ...]], left: set[int]) -> list[str]:
+def columns(rows: Sequence[tuple[str, ...]], left: set[int]) -> list[str]:
     """Rows as lines with aligned columns; numbers to the right, and no blanks at a line's end."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
 

@@ -9,10 +9,11 @@ from typing import Any, cast
 from stmlang.plan.candidate import Candidate, Config, ConfigValue, Rejection, Stage
 from stmlang.plan.cost import Estimate, stage_time
 from stmlang.plan.errors import plan_error
-from stmlang.plan.plan import Circumstances, Plan, Ranked
+from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
 from stmlang.plan.target import Target
+from stmlang.plan.tuned import Measured
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def plan_dict(plan: Plan) -> dict[str, Any]:
@@ -28,6 +29,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "target": asdict(plan.target),
         "candidates": [_ranked_dict(entry) for entry in plan.ranked],
         "rejections": [asdict(rejection) for rejection in plan.rejections],
+        "tuning": asdict(plan.tuning),
     }
 
 
@@ -79,7 +81,13 @@ def _plan(found: dict[str, Any]) -> Plan:
     ranked = tuple(_ranked(entry, circumstances, target) for entry in entries)
     rejections = tuple(Rejection(**entry) for entry in found["rejections"])
     chosen = ranked[int(found["chosen"])].estimate
-    return Plan(chosen, ranked, rejections, circumstances, target, bool(found["forced"]))
+    return Plan(chosen, ranked, rejections, circumstances, target, bool(found["forced"]), _tuning(found["tuning"]))
+
+
+def _tuning(found: dict[str, Any]) -> Tuning:
+    given = dict(found)
+    measured = tuple(Measured(**entry) for entry in given.pop("measured"))
+    return Tuning(measured=measured, notes=tuple(given.pop("notes")), **given)
 
 
 def _ranked(entry: dict[str, Any], circumstances: Circumstances, target: Target) -> Ranked:

@@ -24,6 +24,11 @@ def size(number: float) -> str:
     return si(number, "B")
 
 
+def excess(ratio: float) -> str:
+    """How much a ratio above one exceeds it: `12x`, `1.3x`, `2.1 %`."""
+    return f"{ratio:.0f}x" if ratio >= 9.95 else f"{ratio:.1f}x" if ratio >= 1.05 else f"{(ratio - 1) * 100:.2g} %"
+
+
 def _three(number: float) -> str:
     """Three significant digits without an exponent."""
     if number == int(number) and abs(number) < 1000:

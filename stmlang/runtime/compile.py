@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import jax
 
 from stmlang.check import load
-from stmlang.facts import analyse
+from stmlang.facts import Facts, analyse
 from stmlang.graph.build import dag_of
+from stmlang.graph.dag import Dag
 from stmlang.lower.program import Program
+from stmlang.plan.calibration import usable_cores
 from stmlang.plan.candidate import ConfigValue
 from stmlang.plan.choose import make_plan
+from stmlang.plan.plan import Plan
 from stmlang.plan.problem import DtypeName, Problem
-from stmlang.plan.target import Target, target_of
+from stmlang.plan.target import target_of
+from stmlang.plan.tuned import IGNORED, Device, look_up
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.signature import Signature, call_error
@@ -37,6 +42,7 @@ def compile(
     strategy: str | None = None,
     config: Mapping[str, ConfigValue] | None = None,
     scan: str | None = None,
+    tuned: bool = True,
     **sizes: int | float,
 ) -> CompiledScan | OpenScan:
     """Compile a spec: `std:...`, a path, or the text itself.
@@ -44,7 +50,7 @@ def compile(
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
     `auto` the one JAX runs on; `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over;
     `memory_limit` in bytes. `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the
-    last by default).
+    last by default). What `stmlang tune` measured on this machine comes before what is predicted, unless `tuned` is off.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others. Raises SpecError for a wrong spec, unknown sizes, or a scan that no strategy can evaluate.
@@ -54,28 +60,43 @@ def compile(
     chosen = target_of(machine() if target == "auto" else target)
 
     def finish(bound: Scan) -> CompiledScan:
-        circumstances = {"mode": mode, "memory_limit": memory_limit, "batch": batch}
-        return compile_scan(bound, chosen, dtype=dtype, strategy=strategy, config=config, **circumstances)
+        prepared = prepare(bound, dtype, mode=mode, memory_limit=memory_limit, batch=batch)
+        found = look_up(prepared.problem, device_of(target)) if tuned else IGNORED
+        return assemble(prepared, make_plan(prepared.problem, chosen, strategy=strategy, config=config, tuned=found))
 
     return OpenScan(checked, dtype, finish) if unbound(checked) else finish(checked)
 
 
-def compile_scan(
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A checked scan of known sizes, ready to be planned. `declared` is the scan as written, `facts.scan` the one that runs."""
+
+    declared: Scan
+    dag: Dag
+    facts: Facts
+    problem: Problem
+
+
+def prepare(
     scan: Scan,
-    target: Target,
-    *,
     dtype: DtypeName,
-    strategy: str | None = None,
-    config: Mapping[str, ConfigValue] | None = None,
-    **circumstances: Any,
-) -> CompiledScan:
-    """Compile a checked scan whose sizes are bound."""
+    *,
+    mode: Literal["training", "inference"] = "training",
+    memory_limit: int | None = None,
+    batch: int = 1,
+) -> Prepared:
+    """Build a scan's graph and find out what holds of it. Raises SpecError where a size is unbound (STM5001)."""
     dag = dag_of(scan.topology)
     facts = analyse(scan, dag)
-    problem = Problem.of(facts.scan, dag, dtype, facts=facts, **circumstances)
-    plan = make_plan(problem, target, strategy=strategy, config=config)
-    program = Program(problem, dag, plan.chosen.candidate)
-    return build(Compilation(scan, facts, plan, program, Signature.of(facts.scan, dag, dtype)))
+    problem = Problem.of(facts.scan, dag, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch)
+    return Prepared(scan, dag, facts, problem)
+
+
+def assemble(prepared: Prepared, plan: Plan) -> CompiledScan:
+    """The scan as planned."""
+    program = Program(prepared.problem, prepared.dag, plan.chosen.candidate)
+    signature = Signature.of(prepared.facts.scan, prepared.dag, prepared.problem.dtype)
+    return build(Compilation(prepared.declared, prepared.facts, plan, program, signature))
 
 
 def machine() -> str:
@@ -84,6 +105,16 @@ def machine() -> str:
         return "cpu"
     kind = cast(str, jax.devices()[0].device_kind)
     return next((name for word, name in GPU_KINDS if word in kind), "gpu")
+
+
+def device_of(target: str) -> Device | None:
+    """The device whose measurements a plan for a target may follow: for `auto` the one that JAX runs on, for `cpu` this
+    machine's; None where the target may be another machine."""
+    if target == "cpu" or (target == "auto" and jax.default_backend() == "cpu"):
+        return Device.cpu()
+    if target != "auto":
+        return None
+    return Device(jax.default_backend(), cast(str, jax.devices()[0].device_kind), usable_cores())
 
 
 def require_dtype(dtype: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from stmlang.plan import Problem
 from stmlang.scan.expression import Index, Number
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Mode, Scan
-from stmlang.scan.topology import Axis, Regular, Static, Topology
+from stmlang.scan.topology import Axis, Regular, Static, Topology, ports
 from stmlang.source.span import SourceFile, Span
 
 SPAN = Span(SourceFile("hand", ""), 0, 0)
@@ -37,7 +37,7 @@ def scan(topology: Topology, *, transition: tuple[Index, ...] = ("out", "in"), d
         track=1,
         gates=gates,
         leaves=leaves,
-        directions=(Direction((1,)),) * directions,
+        directions=(Direction((1,) * len(ports(topology))),) * directions,
         combine="sum",
         stabilize=Mode.NONE,
         normalize="none",

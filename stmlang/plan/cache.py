@@ -1,0 +1,56 @@
+"""The user's cache: a folder of small JSON files, each written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+
+def cache_folder() -> Path:
+    """`$STMLANG_CACHE`, else `$XDG_CACHE_HOME/stmlang`, else `~/.cache/stmlang`."""
+    if own := os.environ.get("STMLANG_CACHE"):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "stmlang"
+
+
+def write_json(place: Path, value: Any) -> None:
+    """Write a file of the cache: other processes read either the old file or the new one."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1, sort_keys=True)
+        os.replace(temporary, place)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def locked(place: Path) -> Generator[None]:
+    """Alone with a file of the cache among the processes that ask for it, where the system has locks: what is read inside is
+    still there when it is written back. The system frees the lock of a process that ends."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with open(place.with_suffix(".lock"), "wb") as file:
+        try:
+            fcntl: Any = import_module("fcntl")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except (ImportError, OSError):  # not this system, or not this file system: the last writer wins
+            pass
+        yield
+
+
+def installed(name: str) -> str:
+    """The version of an installed distribution, `none` if it is missing."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"

@@ -1,0 +1,268 @@
+"""What `stmlang tune` measured: records in the user's cache, one for each scan, size, way of calling, machine and version.
+
+    tuned-SCAN-KEY.json   {"schema": 1, "key": {...}, "baseline": ..., "winner": ..., "checked": ..., "measured": [...]}
+
+SCAN is a hash of the scan's text without its sizes, so that records of the same scan at other sizes are found too; KEY one of
+everything that a measurement depends on. Measuring needs jax, and so is done elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from stmlang.plan.cache import cache_folder, installed, locked, write_json
+from stmlang.plan.calibration import machine_key, usable_cores
+from stmlang.plan.problem import Problem
+from stmlang.scan.scan import Scan
+from stmlang.scan.show import show_scan
+from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
+
+SCHEMA = 1
+TIE = 0.05
+"""Times that differ by less are equal: a machine's noise must not decide."""
+SHOWN = 3
+"""As many records that do not fit are explained."""
+
+Key = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What programs run on: JAX's platform, the kind of device, and the cores that feed it."""
+
+    platform: str
+    kind: str
+    cores: int
+
+    @classmethod
+    def cpu(cls) -> Device:
+        """This machine's CPU."""
+        key = machine_key()
+        return cls("cpu", f"{key['machine']} {key['processor']}", usable_cores())
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A candidate, by its label. `seconds` is the median of a call, `ratio` its time to the baseline's, measured in turns.
+    `fault` says what is wrong with its numbers, and is empty if nothing is; a faulty candidate was not timed."""
+
+    label: str
+    seconds: float
+    ratio: float
+    compile_seconds: float
+    temporary_bytes: int
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that was measured for a key, in the order of prediction. `checked` says what numbers were compared with."""
+
+    key: Key
+    baseline: str
+    winner: str
+    checked: str
+    measured: tuple[Measured, ...]
+
+    def of(self, label: str) -> Measured | None:
+        """What was measured of a candidate."""
+        return next((entry for entry in self.measured if entry.label == label), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The record that fits, if there is one, and a line for each that does not."""
+
+    record: Record | None
+    notes: tuple[str, ...] = ()
+
+
+IGNORED = Found(None, ("they were not looked for, as asked",))
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+def key_of(problem: Problem, device: Device) -> Key:
+    """Everything that a measurement depends on. The memory limit is not among it: it decides what may be used."""
+    scan = problem.scan
+    return {
+        "scan": fingerprint(scan),
+        "axes": None if problem.axes is None else list(problem.axes),
+        "graph": _graph(problem),
+        "heads": scan.heads,
+        "key": scan.key,
+        "value": scan.value,
+        "track": scan.track,
+        "dtype": problem.dtype,
+        "mode": problem.mode,
+        "batch": problem.batch,
+        **asdict(device),
+        **{name: installed(name) for name in ("stmlang", "jax", "jaxlib")},
+    }
+
+
+def fingerprint(scan: Scan) -> str:
+    """A hash of a scan's text without its name and sizes."""
+    bare = replace(scan, name="scan", topology=_unsized(scan.topology), heads=0, key=0, value=0, track=0)
+    return _hash(show_scan(bare))
+
+
+def _unsized(topology: Topology) -> Topology:
+    match topology:
+        case Regular(axes=axes):
+            return replace(topology, axes=tuple(Axis(axis.name, None) for axis in axes))
+        case CompleteTree():
+            return replace(topology, arity=None, depth=None)
+        case Product(factors=factors):
+            return replace(topology, factors=tuple(cast(Any, _unsized(factor)) for factor in factors))
+        case Static() | FromFile() | Runtime():
+            return topology
+
+
+def _graph(problem: Problem) -> str | None:
+    """A hash of a ragged topology's edges."""
+    if problem.axes is not None or problem.dag is None:
+        return None
+    arrays = (problem.dag.tail, problem.dag.head, problem.dag.port)
+    return _hash(b"".join(array.astype("<i8").tobytes() for array in arrays))
+
+
+def _hash(content: str | bytes) -> str:
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()[:16]
+
+
+def place_of(key: Key) -> Path:
+    """Where the record of a key lies."""
+    return cache_folder() / f"tuned-{key['scan']}-{_hash(json.dumps(dict(key), sort_keys=True))}.json"
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def look_up(problem: Problem, device: Device | None) -> Found:
+    """The record for a problem on a device, or why none of those of the same scan fits. None stands for a machine that is
+    not this one."""
+    folder = cache_folder()
+    if not any(folder.glob("tuned-*.json")):
+        return Found(None)
+    own = key_of(problem, Device.cpu() if device is None else device)
+    place = place_of(own)
+    notes: list[str] = []
+    for path in sorted(folder.glob(f"tuned-{own['scan']}-*.json"), key=lambda path: (path != place, path.name)):
+        record = read(path)
+        if record is None or (path == place and record.key != own):
+            notes.append(f"`{path}` is damaged, or of another version of stmlang")
+        elif device is None:
+            notes.append("they are used for this machine, and the plan is for another")
+        elif path == place:
+            return Found(record)
+        else:
+            notes.append(_difference(record.key, own))
+    notes = list(dict.fromkeys(notes))
+    if len(notes) > SHOWN:
+        notes[SHOWN:] = [f"and {len(notes) - SHOWN} more"]
+    return Found(None, tuple(notes))
+
+
+def read(path: Path) -> Record | None:
+    """A record, or None where there is none or the file cannot be trusted."""
+    try:
+        return _record(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def _record(found: dict[str, Any]) -> Record:
+    if found["schema"] != SCHEMA:
+        raise ValueError(f"schema {found['schema']}")
+    measured = tuple(_measured(entry) for entry in found["measured"])
+    key: dict[str, Any] = dict(found["key"])
+    if not isinstance(key["axes"], list | None):
+        raise ValueError("axes are a list of sizes")
+    record = Record(key, str(found["baseline"]), str(found["winner"]), str(found["checked"]), measured)
+    for label in (record.baseline, record.winner):
+        entry = record.of(label)
+        if entry is None or entry.fault:
+            raise ValueError(f"{label} was not measured")
+    return record
+
+
+def _measured(entry: dict[str, Any]) -> Measured:
+    numbers = [float(entry[name]) for name in ("seconds", "ratio", "compile_seconds")]
+    fault = str(entry["fault"])
+    least = 0.0 if fault else 1e-12
+    if not all(math.isfinite(number) for number in numbers) or min(numbers[:2]) < least:
+        raise ValueError("times are positive numbers")
+    return Measured(str(entry["label"]), *numbers, temporary_bytes=int(entry["temporary_bytes"]), fault=fault)
+
+
+WORDS = {
+    "heads": "{} heads",
+    "key": "key {}",
+    "value": "value {}",
+    "track": "track {}",
+    "dtype": "{}",
+    "mode": "{}",
+    "batch": "batch {}",
+    "platform": "platform {}",
+    "kind": "device {}",
+    "cores": "{} cores",
+    "stmlang": "stmlang {}",
+    "jax": "jax {}",
+    "jaxlib": "jaxlib {}",
+}
+
+
+def _difference(theirs: Key, own: Key) -> str:
+    """`for 24 x 24, batch 4; here 14 x 14, batch 1`."""
+    names = [name for name in WORDS if theirs.get(name) != own[name]]
+    there = [WORDS[name].format(theirs.get(name)) for name in names]
+    here = [WORDS[name].format(own[name]) for name in names]
+    if theirs.get("axes") != own["axes"]:
+        there.insert(0, " x ".join(map(str, theirs.get("axes") or ("?",))))
+        here.insert(0, " x ".join(map(str, own["axes"] or ("?",))))
+    elif theirs.get("graph") != own["graph"]:
+        there.insert(0, "another graph")
+    return f"measured for {', '.join(there)}" + (f"; here {', '.join(here)}" if here else "")
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def keep(
+    key: Key, baseline: str, checked: str, found: Sequence[Measured], order: Sequence[str], previous: str | None
+) -> Record:
+    """Add what was measured to the record of a key, and return all of it.
+
+    Measurements relative to another baseline than the record's replace it. `order` has the labels as predicted, `previous`
+    the winner of an earlier run. Raises OSError where the cache cannot be written.
+    """
+    place = place_of(key)
+    with locked(place):
+        old = read(place)
+        entries = {entry.label: entry for entry in old.measured} if old is not None and old.baseline == baseline else {}
+        entries |= {entry.label: entry for entry in found}
+        listed = [label for label in order if label in entries]
+        listed += [label for label in entries if label not in order]
+        measured = tuple(entries[label] for label in listed)
+        record = Record(key, baseline, winner(measured, previous), checked, measured)
+        write_json(place, {"schema": SCHEMA, **asdict(record)})
+    return record
+
+
+def winner(measured: Sequence[Measured], previous: str | None = None) -> str:
+    """The fastest whose numbers are right; of equally fast ones the first. The winner of an earlier run stays unless it is
+    clearly beaten, so that two runs agree."""
+    right = [entry for entry in measured if not entry.fault]
+    least = min(entry.ratio for entry in right)
+    for entry in right:
+        if entry.label == previous and entry.ratio <= least * (1 + 2 * TIE):
+            return entry.label
+    return next(entry.label for entry in right if entry.ratio <= least * (1 + TIE))
