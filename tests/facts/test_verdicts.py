@@ -194,6 +194,7 @@ def test_delta_forms(body: str, form: tuple[str, str, str] | None) -> None:
 
 LIBRARY = {
     "plstm/image_p": "proved P",
+    "plstm/image_constant": "proved P",
     "plstm/volume_p": "proved P",
     "plstm/dag_p": "proved P",
     "plstm/image_d": "proved D",

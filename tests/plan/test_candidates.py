@@ -57,6 +57,8 @@ def test_a_normalizer_is_one_more_column():
     assert normalized.value == plain.value + 1
     for strategy in CANDIDATES:
         for a, b in zip(strategy.propose(plain), strategy.propose(normalized), strict=True):
+            if isinstance(a, Rejection) or isinstance(b, Rejection):
+                continue
             assert sum(stage.flops for stage in b.forward) > sum(stage.flops for stage in a.forward)
 
 
@@ -139,6 +141,9 @@ def test_costs_grow_with_batch_but_steps_do_not():
     one, many = (problem(grid(14, 14), batch=batch) for batch in (1, 32))
     for strategy in CANDIDATES:
         for a, b in zip(strategy.propose(one), strategy.propose(many), strict=True):
+            if isinstance(a, Rejection):
+                assert a == b
+                continue
             assert b.memory_backward == 32 * a.memory_backward
             for first, second in zip(a.forward, b.forward, strict=True):
                 assert (second.flops, second.steps, second.ops) == (32 * first.flops, first.steps, first.ops)
