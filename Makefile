@@ -33,7 +33,8 @@ test-slow: setup
 	$(TESTS) -m slow $(ARGS)
 
 bench: setup
-	$(BIN)/python -m benchmarks.compile_time $(ARGS)
+	$(BIN)/python -m benchmarks.strategies $(ARGS)
+	$(BIN)/python -m benchmarks.compile_time
 
 # The editable install maps models/ to stmlang.models while Python runs, which a type checker cannot follow; it follows the links.
 lint: setup
