@@ -24,6 +24,11 @@ def ways(*chunks: Config, dense: bool = True) -> tuple[Way, ...]:
     return (*fixed, *(("chunkwise", chunk) for chunk in chunks), *([("dense", None)] if dense else []))
 
 
+def linear(*chunks: int) -> tuple[Way, ...]:
+    """The strategy for chains alone, once for each number of nodes in a chunk."""
+    return tuple(("linear", {"chunk": chunk}) for chunk in chunks)
+
+
 GIVEN = """
     source[out] = given()
     transition[out, in] = given()
@@ -145,14 +150,14 @@ SMALL = "dag { -> s; s -> t, u; t, u -> w; u -> y; w, y -> z; z ->; y -> }"
 SQUARE = "grid(rows = {}, cols = {})"
 
 CASES: tuple[Case, ...] = (
-    Case("chain 1", "chain(t = 1)", GIVEN + ALL + NONE, ways({"tile": (1,)})),
-    Case("chain 2", "chain(t = 2)", RANK_ONE.replace("split(angle)[out]", "angle") + CONCAT, ways({"tile": (1,)})),
-    Case("chain 17", "chain(t = 17)", READ_AFTER + BOTH, ways({"tile": (16,)})),
-    Case("chain 64", "chain(t = 64)", GIVEN + NONE, ways({"tile": (16,)}), heads=1, exact=True),
-    Case("chain 129", "chain(t = 129)", READ_AFTER + BACKWARD, ways({"tile": (64,)})),
-    Case("chain 33 sum", "chain(t = 33)", SUM, ways({"tile": (8,)})),
-    Case("chain 12 mlstm", "chain(t = 12)", MLSTM + BOTH, ways({"tile": (5,)})),
-    Case("chain 9 key", "chain(t = 9)", KEY + CONCAT, ANY),
+    Case("chain 1", "chain(t = 1)", GIVEN + ALL + NONE, (*ways({"tile": (1,)}), *linear(1))),
+    Case("chain 2", "chain(t = 2)", RANK_ONE.replace("split(angle)[out]", "angle") + CONCAT, (*ways({"tile": (1,)}), *linear(1, 2))),
+    Case("chain 17", "chain(t = 17)", READ_AFTER + BOTH, (*ways({"tile": (16,)}), *linear(5, 16))),
+    Case("chain 64", "chain(t = 64)", GIVEN + NONE, (*ways({"tile": (16,)}), *linear(16)), heads=1, exact=True),
+    Case("chain 129", "chain(t = 129)", READ_AFTER + BACKWARD, (*ways({"tile": (64,)}), *linear(64))),
+    Case("chain 33 sum", "chain(t = 33)", SUM, (*ways({"tile": (8,)}), *linear(8))),
+    Case("chain 12 mlstm", "chain(t = 12)", MLSTM + BOTH, (*ways({"tile": (5,)}), *linear(5))),
+    Case("chain 9 key", "chain(t = 9)", KEY + CONCAT, (*ANY, *linear(4))),
     Case("chain 9 key value", "chain(t = 9)", BOTH_AXES, ANY),
     Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, ANY, key=4),
     Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, ANY),

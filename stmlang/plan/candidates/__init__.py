@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from stmlang.plan.candidate import Strategy
-from stmlang.plan.candidates import chunkwise, dense, impulse, linear, parallel, recurrent
+from stmlang.plan.candidates import chunkwise, dense, impulse, linear, parallel, raster, recurrent
 
-CANDIDATES: tuple[Strategy, ...] = (recurrent.STRATEGY, parallel.STRATEGY, chunkwise.STRATEGY, dense.STRATEGY, linear.STRATEGY, impulse.STRATEGY)
+CANDIDATES: tuple[Strategy, ...] = (
+    recurrent.STRATEGY,
+    parallel.STRATEGY,
+    chunkwise.STRATEGY,
+    dense.STRATEGY,
+    linear.STRATEGY,
+    impulse.STRATEGY,
+    raster.STRATEGY,
+)

@@ -1,0 +1,156 @@
+"""A chain worked off chunk by chunk: slices of the nodes go in, a state is handed on, and no array of all nodes is copied.
+
+The loop slices its arguments where they lie and writes results in place. Its adjoint walks the chunks backwards from the states
+that entered them, which are all that is kept, and differentiates one chunk at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from stmlang.lower.adjoint import with_adjoint
+
+
+class Nodes(NamedTuple):
+    """The nodes of a chain, or of a chunk of it, in order. Directions and heads make one axis of lanes.
+
+    Source and mark act elementwise on the key axis of the state, the decay there or on the value axis, or they are one number
+    (size one).
+    """
+
+    source: Float[Array, "node lane #key"]
+    decay: Float[Array, "node lane #index"]
+    mark: Float[Array, "node lane #key"]
+    query: Float[Array, "node lane key"]
+    key: Float[Array, "node lane key"]
+    value: Float[Array, "node lane value"]
+    strength: Float[Array, "node lane 1"] | None = None
+    along: Float[Array, "node lane key"] | None = None
+
+
+State = Float[Array, "lane key value"]
+Chunk = Callable[[Nodes, State], tuple[Array, State]]
+"""`(nodes, state that enters) -> (outputs (node, lane, value), state that leaves)`."""
+
+
+def chunk_scan(chunk: Chunk, size: int) -> Chunk:
+    """`chunk` for a chain of any length, `size` nodes at a time.
+
+    The first chunk may hold fewer: it is given `size` nodes all the same, those that are not its own made idle, and what it
+    says of them is overwritten by the next one.
+    """
+
+    def plain(nodes: Nodes, state: State) -> tuple[Array, State]:
+        return _run(chunk, size, nodes, state)[0]
+
+    def forward(nodes: Nodes, state: State) -> tuple[tuple[Array, State], Array]:
+        return _run(chunk, size, nodes, state)
+
+    def backward(args: tuple[Any, ...], saved: Any, cotangent: Any) -> tuple[Any, ...]:
+        return _pull(chunk, size, args[0], saved, cotangent)
+
+    return with_adjoint(plain, forward, backward)
+
+
+def _plan(nodes: Nodes, size: int) -> tuple[int, int, int]:
+    """Nodes in a chunk, number of chunks, nodes of the first one."""
+    length = nodes.value.shape[0]
+    size = min(size, length)
+    count = -(-length // size)
+    return size, count, length - (count - 1) * size
+
+
+def _start(number: Array, size: int, first: int) -> Array:
+    return jnp.maximum(first + (number - 1) * size, 0)
+
+
+def _own(number: Array, size: int, first: int) -> Bool[Array, "node 1 1"] | None:
+    """Which of the nodes that a chunk is given are its own; None where always all are."""
+    if first == size:
+        return None
+    return ((number > 0) | (jnp.arange(size) < first))[:, None, None]
+
+
+def _idle(nodes: Nodes, own: Array | None) -> Nodes:
+    """Nodes that are not a chunk's own pass the state on and add nothing to it."""
+    if own is None:
+        return nodes
+    strength = None if nodes.strength is None else jnp.where(own, nodes.strength, 0)
+    return nodes._replace(source=jnp.where(own, nodes.source, 0), decay=jnp.where(own, nodes.decay, 1), strength=strength)
+
+
+def _slice(nodes: Nodes, start: Array, size: int) -> Nodes:
+    def part(array: Array) -> Array:
+        return lax.dynamic_slice_in_dim(array, start, size, 0)
+
+    return jax.tree.map(part, nodes)
+
+
+def _put(nodes: Nodes, parts: Nodes, start: Array) -> Nodes:
+    def written(array: Array, part: Array) -> Array:
+        return lax.dynamic_update_slice_in_dim(array, part, start, 0)
+
+    return jax.tree.map(written, nodes, parts)
+
+
+def _choose(own: Array | None, nodes: Nodes, others: Nodes) -> Nodes:
+    """Some numbers at a chunk's own nodes, others at the rest."""
+    if own is None:
+        return nodes
+
+    def chosen(new: Array, old: Array) -> Array:
+        return jnp.where(own, new, old)
+
+    return jax.tree.map(chosen, nodes, others)
+
+
+def _run(chunk: Chunk, size: int, nodes: Nodes, state: State) -> tuple[tuple[Array, State], Array]:
+    """Outputs, the state that leaves, and the states that entered the chunks."""
+    size, count, first = _plan(nodes, size)
+    if count == 1:
+        return chunk(nodes, state), state[None]
+
+    def step(carry: tuple[Array, State], number: Array) -> tuple[tuple[Array, State], State]:
+        outputs, state = carry
+        start = _start(number, size, first)
+        parts = _idle(_slice(nodes, start, size), _own(number, size, first))
+        found, leaving = chunk(parts, state)
+        return (lax.dynamic_update_slice_in_dim(outputs, found, start, 0), leaving), state
+
+    return lax.scan(step, (jnp.zeros_like(nodes.value), state), jnp.arange(count))
+
+
+def _pull(chunk: Chunk, size: int, nodes: Nodes, states: Array, cotangent: tuple[Array, State]) -> tuple[Nodes, State]:
+    """The cotangents of the nodes and of the state that entered the first chunk."""
+    size, count, first = _plan(nodes, size)
+    if count == 1:
+        return _pulled(chunk, nodes, states[0], cotangent)
+    outputs, leaving = cotangent
+
+    def step(carry: tuple[Nodes, State], at: tuple[Array, State]) -> tuple[tuple[Nodes, State], None]:
+        (found, leaving), (number, state) = carry, at
+        start, own = _start(number, size, first), _own(number, size, first)
+
+        def here(parts: Nodes, state: State) -> tuple[Array, State]:
+            return chunk(_idle(parts, own), state)
+
+        asked = lax.dynamic_slice_in_dim(outputs, start, size, 0)
+        asked = asked if own is None else jnp.where(own, asked, 0)
+        back, entering = _pulled(here, _slice(nodes, start, size), state, (asked, leaving))
+        return (_put(found, _choose(own, back, _slice(found, start, size)), start), entering), None
+
+    def zeros(array: Array) -> Array:
+        return jnp.zeros(array.shape, array.dtype)
+
+    return lax.scan(step, (jax.tree.map(zeros, nodes), leaving), (jnp.arange(count), states), reverse=True)[0]
+
+
+def _pulled(chunk: Chunk, nodes: Nodes, state: State, cotangent: tuple[Array, State]) -> tuple[Nodes, State]:
+    _, pull = cast("tuple[Any, Callable[..., tuple[Nodes, State]]]", jax.vjp(chunk, nodes, state))
+    return pull(cotangent)
