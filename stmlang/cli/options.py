@@ -12,6 +12,8 @@ _WHOLE = re.compile(r"[+-]?[0-9]+\Z")
 _DIGITS = 18
 """A whole number with more digits is no size and no sensible parameter."""
 _BYTES = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKMGT]?)(i?)B?\Z")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(ms|s|min|h|)\Z")
+_UNITS = {"ms": 1e-3, "": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 _SCALES = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 TARGETS = ("auto", "cpu", "gpu", "h100", "h200", "a100")
@@ -105,6 +107,17 @@ def byte_size(text: str) -> int:
     if size <= 0:
         raise argparse.ArgumentTypeError("the memory limit must be positive")
     return size
+
+
+def duration(text: str) -> float:
+    """`60`, `60s`, `1.5min`, `2h`: seconds, more than none."""
+    match = _DURATION.match(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 30s, 5min or a number of seconds")
+    seconds = float(match.group(1)) * _UNITS[match.group(2)]
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError("the time must be positive")
+    return seconds
 
 
 def batch_size(text: str) -> int | Literal["symbolic"] | None:

@@ -110,24 +110,35 @@ def _machine(target: str) -> str:
 
 def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
     """The compiled scan of a spec. Raises SpecError."""
+    from stmlang.runtime.compile import assemble
+
+    prepared = prepare_scan(arguments, sized_spec(arguments), arguments.mode, batch)
+    return assemble(prepared, plan_prepared(arguments, prepared, arguments.target))
+
+
+def plan_prepared(arguments: argparse.Namespace, prepared: Prepared, target: str = "auto") -> Plan:
+    """The plan for a prepared scan. Raises SpecError."""
     from stmlang.plan.choose import make_plan
     from stmlang.plan.target import target_of
     from stmlang.plan.tuned import IGNORED, look_up
-    from stmlang.runtime.compile import assemble
 
-    prepared = prepare_spec(arguments, arguments.mode, batch)
-    found = look_up(prepared.problem, _device(arguments.target)) if arguments.tuned else IGNORED
-    target = target_of(_machine(arguments.target))
-    return assemble(prepared, make_plan(prepared.problem, target, strategy=arguments.strategy, tuned=found))
+    found = look_up(prepared.problem, _device(target)) if arguments.tuned else IGNORED
+    return make_plan(prepared.problem, target_of(_machine(target)), strategy=arguments.strategy, tuned=found)
 
 
-def prepare_spec(arguments: argparse.Namespace, mode: Literal["training", "inference"], batch: int) -> Prepared:
-    """What there is to plan for a spec. A command line that asks for float64 means it, so jax is told. Raises SpecError."""
+def sized_spec(arguments: argparse.Namespace) -> Scan:
+    """The checked scan of a spec. Raises SpecError, also for sizes that are not bound (STM5001)."""
     from stmlang.plan.problem import regular_axes
-    from stmlang.runtime.compile import prepare
 
     scan = load_spec(arguments.spec, arguments.settings)
     regular_axes(scan)
+    return scan
+
+
+def prepare_scan(arguments: argparse.Namespace, scan: Scan, mode: Literal["training", "inference"], batch: int) -> Prepared:
+    """What there is to plan for a scan. A command line that asks for float64 means it, so jax is told. Raises SpecError."""
+    from stmlang.runtime.compile import prepare
+
     if arguments.dtype == "float64":
         jax: Any = import_module("jax")
         jax.config.update("jax_enable_x64", True)

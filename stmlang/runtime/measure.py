@@ -33,16 +33,21 @@ COPIES: dict[str, int] = {"inference": 2, "training": 4}
 
 @dataclass(frozen=True)
 class Built:
-    """A program compiled for its arguments: `run()` evaluates it and waits for the result.
+    """A program compiled for arguments: `call(*arguments)`, or others of their shapes, and `run()`, which waits for the result.
 
     `trace_seconds` go from the call to StableHLO, `xla_seconds` from there to machine code; `temporary_bytes` is what it needs
     beside arguments and results.
     """
 
-    run: Call
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
     trace_seconds: float
     xla_seconds: float
     temporary_bytes: int
+
+    def run(self) -> Any:
+        """The result for the arguments, when it is there."""
+        return cast(Any, jax.block_until_ready(self.call(*self.arguments)))
 
     @property
     def compile_seconds(self) -> float:
@@ -75,11 +80,7 @@ def built(function: Callable[..., Any], *arguments: Any) -> Built:
     traced = time.perf_counter()
     compiled = lowered.compile()
     done = time.perf_counter()
-
-    def run() -> Any:
-        return cast(Any, jax.block_until_ready(compiled(*arguments)))
-
-    return Built(run, traced - start, done - traced, temporary_bytes(compiled))
+    return Built(compiled, arguments, traced - start, done - traced, temporary_bytes(compiled))
 
 
 def temporary_bytes(compiled: Any) -> int:
@@ -139,20 +140,20 @@ def scan_arguments(op: CompiledScan, batch: int = 1, seed: int = 0) -> tuple[Any
     queries, keys, values, leaves = zip(*(op.example(seed + number) for number in range(batch)), strict=True)
     gates = {
         name: leaves[0][name] if axis is None else jnp.stack([leaf[name] for leaf in leaves])
-        for name, axis in _gate_axes(op).items()
+        for name, axis in gate_axes(op).items()
     }
     return jnp.stack(queries), jnp.stack(keys), jnp.stack(values), gates
 
 
-def _gate_axes(op: CompiledScan) -> dict[str, int | None]:
-    """The batch axis of each leaf."""
+def gate_axes(op: CompiledScan) -> dict[str, int | None]:
+    """The batch axis of each leaf, None for those that a batch shares."""
     return {name: None if op.scan.leaf(name).kind == "param" else 0 for name in op.signature.gates}
 
 
 def scan_function(op: CompiledScan, mode: Mode, batch: int = 1) -> Callable[..., Any]:
     """`f(op, arguments)`, the result; in training mode `f(op, arguments, cotangent)`, the result and the gradients by q, k, v
     and all leaves. The scan is an argument, so that its tables are no constants."""
-    axes = (0, 0, 0, _gate_axes(op))
+    axes = (0, 0, 0, gate_axes(op))
 
     def forward(op: CompiledScan, arguments: tuple[Any, ...]) -> Array:
         return op(*arguments) if batch == 1 else jax.vmap(op, in_axes=axes)(*arguments)

@@ -14,7 +14,7 @@ from stmlang.cli import new
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from tests.cli.command import run_process
 
-COMMANDS = ["check", "compile", "explain", "fmt", "new", "doctor"]
+COMMANDS = ["check", "compile", "explain", "tune", "bench", "fmt", "new", "doctor"]
 
 
 def test_help_lists_every_command(stmlang):
@@ -57,6 +57,11 @@ def test_version(stmlang):
         (["explain", "a.stm", "--memory-limit", "0"], "positive"),
         (["explain", "a.stm", "--batch", "symbolic"], "not a positive number"),
         (["explain", "a.stm", "--emit", "hlo"], "invalid choice"),
+        (["tune", "a.stm", "--budget", "long"], "not a time"),
+        (["tune", "a.stm", "--budget", "0s"], "positive"),
+        (["tune", "a.stm", "--strategy", "dense"], "--strategy"),
+        (["bench", "a.stm", "--repeats", "0"], "not a positive number"),
+        (["bench", "a.stm", "--mode", "fast"], "invalid choice"),
         (["new", "3d"], "not a name"),
         (["new", "a-b"], "not a name"),
         (["new", "demo", "--kind", "cube"], "invalid choice"),

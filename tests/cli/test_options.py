@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from stmlang.cli.options import DTYPES, MODES, TARGETS, batch_size, byte_size, setting
+from stmlang.cli.options import DTYPES, MODES, TARGETS, batch_size, byte_size, duration, setting
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,17 @@ def test_sizes(text, size):
 def test_bad_sizes(text):
     with pytest.raises(argparse.ArgumentTypeError):
         byte_size(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("60s", 60), ("1.5 min", 90), ("2h", 7200), ("250ms", 0.25)])
+def test_durations(text, seconds):
+    assert duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "-1", "0", "1e9", "5 days", "min", "s", "9" * 400])
+def test_bad_durations(text):
+    with pytest.raises(argparse.ArgumentTypeError):
+        duration(text)
 
 
 def test_batches():

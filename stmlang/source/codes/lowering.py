@@ -97,4 +97,18 @@ LOWERING: dict[str, tuple[str, str]] = {
         "initial state that the artifact does not take, or lacks",
         "A program is exported with or without states; one with them always takes an initial state and returns the final one.",
     ),
+    "STM5401": (
+        "tuned results cannot be kept",
+        "`stmlang tune` writes what it measured to the user's cache: `$STMLANG_CACHE`, else `stmlang` in `$XDG_CACHE_HOME`, "
+        "else `~/.cache/stmlang`. The operating system's reason is given.",
+    ),
+    "STM5402": (
+        "candidate with wrong numbers",
+        "Before a candidate may win, `stmlang tune` compares its numbers with the reference. One that is off, or that cannot "
+        "be compiled, is excluded and never chosen where the result is used. It is a fault of the compiler: please report it.",
+    ),
+    "STM5403": (
+        "nothing to measure",
+        "`stmlang tune` and `stmlang bench` need a scan that has nodes.",
+    ),
 }

@@ -1,0 +1,157 @@
+"""Timing the best predicted candidates on this machine, and keeping what was found: what `stmlang tune` does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from stmlang.plan.cache import cache_folder
+from stmlang.plan.choose import make_plan
+from stmlang.plan.cost import Estimate
+from stmlang.plan.errors import plan_error
+from stmlang.plan.target import Target
+from stmlang.plan.tuned import Device, Measured, keep, key_of, place_of, read
+from stmlang.runtime.compile import Prepared, assemble
+from stmlang.runtime.measure import Built, Timing, scan_program, time_interleaved
+from stmlang.runtime.verdict import Inspector
+from stmlang.source.diagnostic import SpecError
+
+REPEATS = 9
+TIMING_SECONDS = 4.0
+"""Timing one candidate takes no longer, save for a call that does."""
+HOPELESS = 10.0
+"""Candidates that are predicted to be so many times slower than the best are not tried."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate as it was predicted and as it was found."""
+
+    estimate: Estimate
+    measured: Measured
+
+
+class Tuner:
+    """Tries candidates of one problem until a budget of seconds is spent, compiling and checking included.
+
+    The predicted choice comes first, then the others in the order of prediction, each timed in turns with the first whose
+    numbers are right (an earlier run's, if it is still there, so that all ratios in the record have one base). After each
+    trial all that was found is written to the cache: `record` is what it holds. `candidates` are those that would be tried
+    without a budget, in order.
+
+    Raises SpecError: STM5005 where no candidate fits the memory limit, STM5401 where the cache cannot be written, STM5403 for
+    a scan without nodes.
+    """
+
+    def __init__(self, prepared: Prepared, target: Target, device: Device, budget: float, seed: int = 0) -> None:
+        self.prepared, self.budget, self.seed = prepared, budget, seed
+        self.plan = make_plan(prepared.problem, target)
+        require_nodes(prepared)
+        require_cache()
+        self.key = key_of(prepared.problem, device)
+        self.record = read(place_of(self.key))
+        self.previous = None if self.record is None else self.record.winner
+        fitting = [entry.estimate for entry in self.plan.ranked if entry.fits]
+        self.order = [entry.candidate.label for entry in fitting]
+        hopeful = [entry for entry in fitting if entry.seconds <= HOPELESS * self.plan.chosen.seconds]
+        first = None if self.record is None else self.record.baseline
+        self.candidates = sorted(hopeful, key=lambda entry: entry.candidate.label != first)
+        self.inspector = Inspector(prepared, target, fitting, seed)
+        self.trials: list[Trial] = []
+        self._base: tuple[str, Built] | None = None
+        self._spent_at = float("inf")
+
+    @property
+    def checked(self) -> str:
+        """What numbers were compared with."""
+        return self.inspector.checked
+
+    @property
+    def faults(self) -> list[Measured]:
+        """The candidates of this run whose numbers are wrong."""
+        return [trial.measured for trial in self.trials if trial.measured.fault]
+
+    def run(self) -> Iterator[Trial]:
+        """Trial after trial, at least one. It may be left at any time: what was yielded is kept."""
+        self._spent_at = time.perf_counter() + self.budget
+        for estimate in self.candidates:
+            if self.trials and time.perf_counter() >= self._spent_at:
+                return
+            trial = Trial(estimate, self._measure(estimate))
+            self.trials.append(trial)
+            self._keep()
+            yield trial
+
+    def _measure(self, estimate: Estimate) -> Measured:
+        """Compile, check, time. Whatever goes wrong is the compiler's fault, and a fault of the candidate."""
+        label = estimate.candidate.label
+        try:
+            op = assemble(self.prepared, replace(self.plan, chosen=estimate))
+            program = scan_program(op, self.prepared.problem.mode, self.prepared.problem.batch, self.seed)
+            if fault := self.inspector.fault(op, program):
+                return Measured(label, 0.0, 0.0, program.compile_seconds, program.temporary_bytes, fault)
+            own, base = self._times(label, program)
+        except Exception as error:
+            text = error.diagnostics[0].message if isinstance(error, SpecError) else str(error)
+            return Measured(label, 0.0, 0.0, 0.0, 0, f"{type(error).__name__}: {text.partition(chr(10))[0]}")
+        return Measured(label, own.median, own.ratio(base), program.compile_seconds, program.temporary_bytes)
+
+    def _times(self, label: str, program: Built) -> tuple[Timing, Timing]:
+        """A candidate's times and the baseline's, which it becomes if there is none yet."""
+        if self._base is None:
+            self._base = label, program
+        base, other = self._base
+        seconds = max(0.0, min(TIMING_SECONDS, self._spent_at - time.perf_counter()))
+        found = time_interleaved({label: program.run, base: other.run}, REPEATS, seconds=seconds)
+        return found[label], found[base]
+
+    def _keep(self) -> None:
+        """Write what there is, once anything has been timed."""
+        if self._base is None:
+            return
+        found = [trial.measured for trial in self.trials]
+        try:
+            self.record = keep(self.key, self._base[0], self.checked, found, self.order, self.previous)
+        except OSError as error:
+            raise cannot_keep(error) from None
+
+
+def require_nodes(prepared: Prepared) -> None:
+    """Raises SpecError (STM5403) where there is nothing to measure."""
+    if prepared.problem.counts.nodes == 0:
+        raise plan_error("STM5403", f"scan `{prepared.declared.name}` has no nodes: there is nothing to measure")
+
+
+def require_cache() -> None:
+    """Raises SpecError (STM5401) where the cache certainly cannot be written, before much work is put into its content."""
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
+    except OSError as error:
+        raise cannot_keep(error) from None
+
+
+def cannot_keep(error: OSError) -> SpecError:
+    """The error for a cache that cannot be written."""
+    return plan_error(
+        "STM5401",
+        f"tuned results cannot be kept in `{cache_folder()}`: {(error.strerror or str(error)).lower()}",
+        help="set STMLANG_CACHE to a folder that can be written",
+    )
+
+
+def wrong_numbers(faults: list[Measured]) -> SpecError:
+    """What to say of candidates that were excluded."""
+    errors = [
+        plan_error(
+            "STM5402",
+            f"candidate `{entry.label}` is excluded: {entry.fault}",
+            help="this is a fault of stmlang, not of your spec: please report it with the spec and the command",
+        )
+        for entry in faults
+    ]
+    return SpecError([diagnostic for error in errors for diagnostic in error.diagnostics])
