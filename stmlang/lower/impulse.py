@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.lower import parallel
-from stmlang.lower.block import Block, transposed
+from stmlang.lower.block import Block, matmul, transposed
 from stmlang.lower.operands import Operands, flip, lanes_of, scalars
 from stmlang.lower.response import Gates, impulse_response
 from stmlang.lower.strategy import Setup, Tables, Whole
@@ -42,12 +43,19 @@ def _outputs(setup: Setup, tables: Tables, operands: Operands) -> Array:
     axes, tile, scan = _axes(setup), _tile(setup), setup.problem.scan
     seen = profile(_responses(setup, operands), scan.directions)
     if scan.combine == "sum":
-        seen = seen.sum(0, keepdims=True)
+        seen = _summed(seen)
     senses = scan.directions[0].senses
     query, key, value = (flip(part[0], senses, 1) for part in operands.inputs)
     if tile == axes:
         return attend_whole(seen, query, key, value)
     return attend_tiles(tables, tile, seen, query, key, value)
+
+
+def _summed(profiles: Array) -> Array:
+    """The sum over directions as a product with ones, which XLA computes once: a sum it would fold into the mask, and flip, pad
+    and add up all directions again for each entry."""
+    flat = profiles.reshape(profiles.shape[0], -1)
+    return matmul(jnp.ones((1, len(flat)), flat.dtype), flat).reshape(1, *profiles.shape[1:])
 
 
 def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
