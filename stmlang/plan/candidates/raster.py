@@ -1,0 +1,157 @@
+"""A grid's tiles one after the other in raster order, with states on the edges between them.
+
+With tiles of `n` nodes and `e` entering edges the work is `(4 e + 2 e^2 / n) N d^2`, linear in the number of nodes. Memory
+holds a state for every line of the grid; training keeps those along the first axis once for each slab of tiles, or for each
+segment of slabs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import isqrt, prod
+
+from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.plan.problem import Problem
+from stmlang.plan.work import TRAINING_OPS, adjoint, boundary, gate_ops, gates_stage, needs_scalar_gates
+
+NAME = "raster"
+SIDES = (2, 4, 8)
+"""Tiles are about so long along every axis."""
+MANY_SLABS = 16
+"""From here on segments are proposed: below, they save too little."""
+STATE_PASSES = 6
+"""How often a step reads or writes the border states of its tile, where they are in no cache."""
+GATE_PASSES = 8
+"""How often a number of a tile's matrices is read or written while they are made and used."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A grid cut into tiles and, along its first axis, segments; filled up where sides do not divide its sizes."""
+
+    tile: tuple[int, ...]
+    tiles: tuple[int, ...]
+    segments: int
+
+    @property
+    def nodes(self) -> int:
+        return prod(self.tile)
+
+    @property
+    def edges(self) -> int:
+        return boundary(self.tile)
+
+    @property
+    def count(self) -> int:
+        return prod(self.tiles)
+
+    @property
+    def kept(self) -> int:
+        """How many times over a backward pass holds the states that move along the first axis."""
+        return self.tiles[0] if self.segments == 1 else self.segments + self.tiles[0] // self.segments
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """Tiles of a few sizes, with and without segments."""
+    if reason := _refusal(problem):
+        return [Rejection(NAME, reason)]
+    axes = problem.axes
+    assert axes is not None
+    return [_cost(problem, cut) for cut in proposed(axes)]
+
+
+def proposed(axes: tuple[int, ...]) -> Iterator[Cut]:
+    """Cubes, as nearly as equal parts of every axis allow; and with about as many segments as slabs in each."""
+    for tile in dict.fromkeys(tuple(_equal_part(size, side) for size in axes) for side in SIDES):
+        cut = _cut(axes, tile, 1)
+        yield cut
+        if cut.tiles[0] >= MANY_SLABS:
+            yield _cut(axes, tile, isqrt(cut.tiles[0]))
+
+
+def _equal_part(size: int, wanted: int) -> int:
+    """The side of parts of an axis that are at most so long, as equal as can be."""
+    return -(-size // -(-size // wanted))
+
+
+def _cut(axes: tuple[int, ...], tile: tuple[int, ...], segments: int) -> Cut:
+    first, *others = (-(-size // side) for size, side in zip(axes, tile, strict=True))
+    return Cut(tile, (-(-first // segments) * segments, *others), segments)
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """The costs of `{"tile": (c1, c2, ...), "segments": s}`, one segment where they are left out."""
+    if reason := _refusal(problem):
+        return Rejection(NAME, reason)
+    axes = problem.axes
+    assert axes is not None
+    tile, segments = config.get("tile"), config.get("segments", 1)
+    if not {"tile"} <= set(config) <= {"tile", "segments"} or not isinstance(tile, tuple) or len(tile) != len(axes):
+        return Rejection(NAME, f"its settings are `tile`, with {len(axes)} sides, and `segments`")
+    if not isinstance(segments, int) or not 1 <= segments <= axes[0]:
+        return Rejection(NAME, f"there is at least one segment, and at most {axes[0]}, one for each place on the first axis")
+    if any(side < 1 for side in tile):
+        return Rejection(NAME, f"the sides of a tile are positive, not {'x'.join(map(str, tile))}")
+    return _cost(problem, _cut(axes, tuple(min(side, size) for side, size in zip(tile, axes, strict=True)), segments))
+
+
+def _refusal(problem: Problem) -> str | None:
+    """Why the scan cannot be swept."""
+    if problem.axes is None:
+        return "it needs a grid, whose lines all have states of their own"
+    if len(problem.axes) < 2:
+        return f"it needs a grid of two axes or more, and this one has {len(problem.axes)}"
+    if problem.counts.nodes == 0:
+        return "there are no nodes to sweep over"
+    return needs_scalar_gates(problem)
+
+
+def _cost(problem: Problem, cut: Cut) -> Candidate:
+    gates, matrices, sweep = gates_stage(problem), _matrices(problem, cut), _sweep(problem, cut)
+    lanes, item = problem.lanes, problem.accumulator
+    held = lanes * cut.count * (cut.nodes + cut.edges) ** 2 * item
+    filled = [count * side for count, side in zip(cut.tiles, cut.tile, strict=True)]
+    lines = lanes * boundary(tuple(filled)) * problem.state * item
+    inputs = 4 * lanes * prod(filled) * (2 * problem.key + 2 * problem.value)
+    slab = lanes * prod(cut.tiles[1:]) * cut.edges * problem.state * item
+    stored = lanes * prod(filled[1:]) * problem.state * item * cut.kept
+    again = 1 + (cut.segments > 1)
+    backward = adjoint(sweep)
+    ops = gate_ops(problem) + 400
+    return Candidate(
+        NAME,
+        freeze({"tile": cut.tile, "segments": cut.segments}),
+        (gates, matrices, sweep),
+        (
+            *(Stage("raster sweep, again", sweep.kind, sweep.flops // 2, sweep.bytes // 2, sweep.steps) for _ in range(again)),
+            Stage(backward.name, backward.kind, backward.flops, backward.bytes, sweep.steps, products=backward.products),
+            adjoint(matrices),
+            adjoint(gates),
+        ),
+        memory_forward=problem.io_bytes + inputs + 2 * held + 2 * lines,
+        memory_backward=2 * problem.io_bytes + 2 * inputs + 5 * held + 3 * lines + stored + 2 * slab,
+        op_count=ops,
+        op_count_backward=int(TRAINING_OPS * ops),
+    )
+
+
+def _matrices(problem: Problem, cut: Cut) -> Stage:
+    """The recurrence inside tiles, every node with a row of numbers for the edges and nodes of its tile; all tiles at once."""
+    rank = len(cut.tile)
+    sources = problem.lanes * cut.count * (cut.nodes + cut.edges)
+    flops = sources * cut.nodes * 2 * rank * (rank + 2)
+    moved = GATE_PASSES * sources * (cut.nodes + cut.edges) * problem.accumulator
+    return Stage("tile matrices", "vector", flops, moved, steps=cut.nodes, ops=12)
+
+
+def _sweep(problem: Problem, cut: Cut) -> Stage:
+    """Reading, writing and passing on the border states, and attention inside a tile."""
+    tiles, state = problem.lanes * cut.count, problem.state
+    border = 4 * cut.nodes * cut.edges * state + 2 * cut.edges**2 * state
+    inside = 2 * cut.nodes**2 * (problem.key + problem.value)
+    moved = STATE_PASSES * tiles * cut.edges * state * problem.accumulator
+    return Stage("raster sweep", "matmul", tiles * (border + inside), moved, steps=cut.count, products=5 * tiles)
+
+
+STRATEGY = Strategy(NAME, "tiles in raster order, states between them", propose, build)
