@@ -69,7 +69,7 @@ def _try(tuner: Tuner) -> bool:
         try:
             for _ in tuner.run():
                 ahead = waiting[len(tuner.trials) :]
-                progress.update(task, advance=1, description=f"trying {ahead[0]}" if ahead else "done")
+                progress.update(task, advance=1, description=f"trying {ahead[0]}" if ahead else "comparing the fastest")
         except KeyboardInterrupt:
             return True
     return False
@@ -115,16 +115,16 @@ def _report(tuner: Tuner, spent: float, interrupted: bool) -> None:
     from stmlang.plan.tuned import place_of
 
     record, predicted = tuner.record, tuner.plan.chosen.candidate.label
-    header = ("", "candidate", "time", "predicted", "compile", "temporary", "")
-    rows = [header, *(_row(trial, None if record is None else record.winner) for trial in tuner.trials)]
-    for line in columns(rows, left={0, 1, 6}):
+    base, winner = ("", "") if record is None else (f"to {record.baseline}", record.winner)
+    rows = [("", "candidate", "time", base, "predicted", "compile", "temporary", "")]
+    for line in columns([*rows, *(_row(trial, winner) for trial in tuner.trials)], left={0, 1, 7}) if tuner.trials else ():
         tell(line)
-    tell("")
     if record is not None:
         speedup = _speedup(tuner)
-        gain = "the predicted choice" if record.winner == predicted else f"predicted was {predicted}"
-        tell(f"{record.winner}: {gain}" + (f", {speedup:.2f}x as fast" if speedup and record.winner != predicted else ""))
-        tell(f"checked: {tuner.checked}")
+        gain = "the predicted choice" if winner == predicted else f"predicted was {predicted}"
+        tell("")
+        tell(f"{winner}: {gain}" + (f", {speedup:.2f}x as fast" if speedup and winner != predicted else ""))
+        tell(f"checked: {record.checked}")
         tell(f"kept in {place_of(tuner.key)}")
     left = len(tuner.order) - len(tuner.trials)
     if left:
@@ -132,15 +132,22 @@ def _report(tuner: Tuner, spent: float, interrupted: bool) -> None:
         say(f"{left} candidate{'s' * (left != 1)} not tried after {units.seconds(spent)}: {stopped}")
 
 
-def _row(trial: Trial, winner: str | None) -> tuple[str, ...]:
+def _row(trial: Trial, winner: str) -> tuple[str, ...]:
     from stmlang.plan import units
 
     entry = trial.measured
     if entry.fault:
-        return ("", entry.label, "", "", "", "", f"excluded: {entry.fault}")
-    times = (entry.seconds, trial.estimate.seconds, entry.compile_seconds)
-    shown = (units.seconds(seconds) for seconds in times)
-    return (">" if entry.label == winner else "", entry.label, *shown, units.size(entry.temporary_bytes), "")
+        return ("", entry.label, "", "", "", "", "", f"excluded: {entry.fault}")
+    return (
+        ">" if entry.label == winner else "",
+        entry.label,
+        units.seconds(entry.seconds),
+        f"{entry.ratio:.2f}x +- {entry.ratio * entry.noise:.2f}",
+        units.seconds(trial.estimate.seconds),
+        units.seconds(entry.compile_seconds),
+        units.size(entry.temporary_bytes),
+        "",
+    )
 
 
 def _why_left(tuner: Tuner) -> str:

@@ -25,7 +25,7 @@ from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular
 
 SCHEMA = 1
 TIE = 0.05
-"""Times that differ by less are equal: a machine's noise must not decide."""
+"""Times that differ by less, noise aside, are equal."""
 SHOWN = 3
 """As many records that do not fit are explained."""
 
@@ -49,12 +49,14 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A candidate, by its label. `seconds` is the median of a call, `ratio` its time to the baseline's, measured in turns.
-    `fault` says what is wrong with its numbers, and is empty if nothing is; a faulty candidate was not timed."""
+    """A candidate, by its label. `seconds` is the median of a call, `ratio` its time to the baseline's, measured in turns and
+    uncertain by `noise` of it. `fault` says what is wrong with its numbers, and is empty if nothing is; a faulty candidate was
+    not timed."""
 
     label: str
     seconds: float
     ratio: float
+    noise: float
     compile_seconds: float
     temporary_bytes: int
     fault: str = ""
@@ -195,7 +197,7 @@ def _record(found: dict[str, Any]) -> Record:
 
 
 def _measured(entry: dict[str, Any]) -> Measured:
-    numbers = [float(entry[name]) for name in ("seconds", "ratio", "compile_seconds")]
+    numbers = [float(entry[name]) for name in ("seconds", "ratio", "noise", "compile_seconds")]
     fault = str(entry["fault"])
     least = 0.0 if fault else 1e-12
     if not all(math.isfinite(number) for number in numbers) or min(numbers[:2]) < least:
@@ -204,7 +206,7 @@ def _measured(entry: dict[str, Any]) -> Measured:
 
 
 WORDS = {
-    "heads": "{} heads",
+    "heads": "heads {}",
     "key": "key {}",
     "value": "value {}",
     "track": "track {}",
@@ -213,7 +215,7 @@ WORDS = {
     "batch": "batch {}",
     "platform": "platform {}",
     "kind": "device {}",
-    "cores": "{} cores",
+    "cores": "cores {}",
     "stmlang": "stmlang {}",
     "jax": "jax {}",
     "jaxlib": "jaxlib {}",
@@ -258,11 +260,14 @@ def keep(
 
 
 def winner(measured: Sequence[Measured], previous: str | None = None) -> str:
-    """The fastest whose numbers are right; of equally fast ones the first. The winner of an earlier run stays unless it is
-    clearly beaten, so that two runs agree."""
+    """The fastest whose numbers are right; of equally fast ones, as far as the noise lets one tell, the first. The winner of an
+    earlier run stays unless it is clearly beaten, so that two runs agree."""
     right = [entry for entry in measured if not entry.fault]
-    least = min(entry.ratio for entry in right)
-    for entry in right:
-        if entry.label == previous and entry.ratio <= least * (1 + 2 * TIE):
-            return entry.label
-    return next(entry.label for entry in right if entry.ratio <= least * (1 + TIE))
+    best = min(right, key=lambda entry: entry.ratio * (1 + entry.noise))
+
+    def ties(entry: Measured, margin: float) -> bool:
+        return entry.ratio <= best.ratio * (1 + margin + best.noise + entry.noise)
+
+    if any(entry.label == previous and ties(entry, 2 * TIE) for entry in right):
+        return str(previous)
+    return next((entry.label for entry in right if ties(entry, TIE)), best.label)

@@ -12,7 +12,7 @@ from stmlang.runtime.measure import AttentionSize, Built, Timing, scan_program, 
 
 TIMING_SECONDS = 10.0
 """Timing one candidate takes no longer, save for a call that does."""
-LONGEST = 20.0
+LONGEST = 5.0
 """Attention that is expected to take more seconds for a call is left out."""
 FLOPS = 50e9
 """What attention is expected to compute in a second, on a machine that nothing is known of."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil, prod
-from statistics import median
+from math import ceil, prod, sqrt
+from statistics import median, quantiles
 from typing import Any, Literal, cast
 
 import jax
@@ -70,7 +70,18 @@ class Timing:
 
     def ratio(self, other: Timing) -> float:
         """The median, over the turns that both were part of, of this time to the other's."""
-        return median(a / b for a, b in zip(self.samples, other.samples, strict=True))
+        return median(self._ratios(other))
+
+    def noise(self, other: Timing) -> float:
+        """How far that ratio may be off, relative to it: two standard errors of the median, by the middle half of the turns."""
+        ratios = self._ratios(other)
+        if len(ratios) < 2:
+            return 1.0
+        low, middle, high = quantiles(ratios, n=4, method="inclusive")
+        return 1.85 * (high - low) / (middle * sqrt(len(ratios)))
+
+    def _ratios(self, other: Timing) -> list[float]:
+        return [a / b for a, b in zip(self.samples, other.samples, strict=True)]
 
 
 def built(function: Callable[..., Any], *arguments: Any) -> Built:

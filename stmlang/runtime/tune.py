@@ -18,9 +18,15 @@ from stmlang.runtime.measure import Built, Timing, scan_program, time_interleave
 from stmlang.runtime.verdict import Inspector
 from stmlang.source.diagnostic import SpecError
 
-REPEATS = 9
-TIMING_SECONDS = 4.0
+REPEATS = 41
+TIMING_SECONDS = 1.5
 """Timing one candidate takes no longer, save for a call that does."""
+FINALISTS = 5
+CLOSE = 1.4
+"""So many of the fastest, if they are at most so many times slower than the best, are timed once more, all in turns."""
+FINAL_SECONDS = 8.0
+FINAL_SHARE = 0.2
+"""The final takes no longer, nor a larger share of the budget."""
 HOPELESS = 10.0
 """Candidates that are predicted to be so many times slower than the best are not tried."""
 
@@ -37,9 +43,9 @@ class Tuner:
     """Tries candidates of one problem until a budget of seconds is spent, compiling and checking included.
 
     The predicted choice comes first, then the others in the order of prediction, each timed in turns with the first whose
-    numbers are right (an earlier run's, if it is still there, so that all ratios in the record have one base). After each
-    trial all that was found is written to the cache: `record` is what it holds. `candidates` are those that would be tried
-    without a budget, in order.
+    numbers are right (an earlier run's, if it is still there, so that all ratios in the record have one base). In the end the
+    fastest are timed once more, all of them in turns. After each step all that was found is written to the cache: `record` is
+    what it holds. `candidates` are those that would be tried without a budget, in order.
 
     Raises SpecError: STM5005 where no candidate fits the memory limit, STM5401 where the cache cannot be written, STM5403 for
     a scan without nodes.
@@ -61,6 +67,7 @@ class Tuner:
         self.inspector = Inspector(prepared, target, fitting, seed)
         self.trials: list[Trial] = []
         self._base: tuple[str, Built] | None = None
+        self._programs: dict[str, Built] = {}
         self._spent_at = float("inf")
 
     @property
@@ -75,14 +82,38 @@ class Tuner:
 
     def run(self) -> Iterator[Trial]:
         """Trial after trial, at least one. It may be left at any time: what was yielded is kept."""
-        self._spent_at = time.perf_counter() + self.budget
+        final = min(FINAL_SECONDS, FINAL_SHARE * self.budget)
+        self._spent_at = time.perf_counter() + self.budget - final
         for estimate in self.candidates:
             if self.trials and time.perf_counter() >= self._spent_at:
-                return
-            trial = Trial(estimate, self._measure(estimate))
-            self.trials.append(trial)
+                break
+            self.trials.append(Trial(estimate, self._measure(estimate)))
+            self._shortlist()
             self._keep()
-            yield trial
+            yield self.trials[-1]
+        self._compare(final)
+
+    def _compare(self, seconds: float) -> None:
+        """The final. Where it could tell more precisely than the trial, its ratio counts."""
+        if self._base is None:
+            return
+        programs = {self._base[0]: self._base[1], **self._programs}
+        if len(programs) < 2:
+            return
+        found = time_interleaved({label: program.run for label, program in programs.items()}, REPEATS, seconds=seconds)
+        base = found[self._base[0]]
+        for number, trial in enumerate(self.trials):
+            own = found.get(trial.measured.label)
+            if own is not None and own.noise(base) <= trial.measured.noise:
+                times = replace(trial.measured, seconds=own.median, ratio=own.ratio(base), noise=own.noise(base))
+                self.trials[number] = Trial(trial.estimate, times)
+        self._keep()
+
+    def _shortlist(self) -> None:
+        """Forget the programs that are out of the final."""
+        right = sorted((trial.measured for trial in self.trials if not trial.measured.fault), key=lambda entry: entry.ratio)
+        close = [entry.label for entry in right[:FINALISTS] if entry.ratio <= CLOSE * right[0].ratio]
+        self._programs = {name: self._programs[name] for name in close}
 
     def _measure(self, estimate: Estimate) -> Measured:
         """Compile, check, time. Whatever goes wrong is the compiler's fault, and a fault of the candidate."""
@@ -91,20 +122,20 @@ class Tuner:
             op = assemble(self.prepared, replace(self.plan, chosen=estimate))
             program = scan_program(op, self.prepared.problem.mode, self.prepared.problem.batch, self.seed)
             if fault := self.inspector.fault(op, program):
-                return Measured(label, 0.0, 0.0, program.compile_seconds, program.temporary_bytes, fault)
+                return Measured(label, 0.0, 0.0, 0.0, program.compile_seconds, program.temporary_bytes, fault)
             own, base = self._times(label, program)
         except Exception as error:
             text = error.diagnostics[0].message if isinstance(error, SpecError) else str(error)
-            return Measured(label, 0.0, 0.0, 0.0, 0, f"{type(error).__name__}: {text.partition(chr(10))[0]}")
-        return Measured(label, own.median, own.ratio(base), program.compile_seconds, program.temporary_bytes)
+            return Measured(label, 0.0, 0.0, 0.0, 0.0, 0, f"{type(error).__name__}: {text.partition(chr(10))[0]}")
+        times = (own.median, own.ratio(base), own.noise(base))
+        return Measured(label, *times, program.compile_seconds, program.temporary_bytes)
 
     def _times(self, label: str, program: Built) -> tuple[Timing, Timing]:
         """A candidate's times and the baseline's, which it becomes if there is none yet."""
-        if self._base is None:
-            self._base = label, program
-        base, other = self._base
+        base, other = self._base or (label, program)
         seconds = max(0.0, min(TIMING_SECONDS, self._spent_at - time.perf_counter()))
         found = time_interleaved({label: program.run, base: other.run}, REPEATS, seconds=seconds)
+        self._base, self._programs[label] = (base, other), program
         return found[label], found[base]
 
     def _keep(self) -> None:

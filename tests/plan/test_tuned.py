@@ -24,8 +24,8 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def measured(label: str, ratio: float, fault: str = "") -> Measured:
-    return Measured(label, ratio * 1e-3, ratio, 1.0, 1000, fault)
+def measured(label: str, ratio: float, fault: str = "", noise: float = 0.0) -> Measured:
+    return Measured(label, ratio * 1e-3, ratio, noise, 1.0, 1000, fault)
 
 
 def labels(given) -> list[str]:
@@ -90,7 +90,7 @@ def test_the_predicted_choice_may_win_or_be_wrong():
         ({"dtype": "bfloat16"}, "measured for float32; here bfloat16"),
         ({"mode": "inference"}, "measured for training; here inference"),
         ({"batch": 3}, "measured for batch 1; here batch 3"),
-        ({"heads": 3, "key": 4}, "measured for 2 heads, key 8; here 3 heads, key 4"),
+        ({"heads": 3, "key": 4}, "measured for heads 2, key 8; here heads 3, key 4"),
     ],
 )
 def test_results_for_other_calls_are_explained(changes, words):
@@ -107,7 +107,7 @@ def test_results_for_other_calls_are_explained(changes, words):
     ("device", "words"),
     [
         (Device("cpu", "x86_64 other", 2), "measured for device x86_64 tester; here device x86_64 other"),
-        (Device("cpu", "x86_64 tester", 8), "measured for 2 cores; here 8 cores"),
+        (Device("cpu", "x86_64 tester", 8), "measured for cores 2; here cores 8"),
         (Device("gpu", "H100", 2), "measured for platform cpu, device x86_64 tester; here platform gpu, device H100"),
         (None, "they are used for this machine, and the plan is for another"),
     ],
@@ -182,7 +182,15 @@ DAMAGE = {
     "key": {"key": {"axes": [1]}},
     "nan": {
         "measured": [
-            {"label": "x", "seconds": float("nan"), "ratio": 1, "compile_seconds": 1, "temporary_bytes": 1, "fault": ""}
+            {
+                "label": "x",
+                "seconds": float("nan"),
+                "ratio": 1,
+                "noise": 0,
+                "compile_seconds": 1,
+                "temporary_bytes": 1,
+                "fault": "",
+            }
         ]
     },
 }
@@ -218,6 +226,8 @@ def test_two_runs_agree():
     assert winner([a, measured("b", 0.93), c], previous="a") == "a"
     assert winner([a, measured("b", 0.8), c], previous="a") == "b"
     assert winner([a, measured("b", 0.8, "wrong")], previous="b") == "a"
+    assert winner([a, measured("b", 0.9, noise=0.02), measured("c", 0.85, noise=0.2)]) == "b"
+    assert winner([a, measured("b", 0.8, noise=0.3)]) == "a"
 
 
 def test_measurements_add_up():

@@ -83,3 +83,6 @@ def test_ratios_are_taken_turn_by_turn() -> None:
     slow, fast = Timing((2.0, 4.0, 60.0)), Timing((1.0, 2.0, 3.0))
     assert slow.ratio(fast) == 2
     assert (slow.median, slow.least) == (4, 2)
+    assert Timing((2.0, 4.0, 6.0)).noise(fast) == 0
+    assert Timing((2.0,)).noise(Timing((1.0,))) == 1
+    assert 1 < slow.noise(fast) < 10

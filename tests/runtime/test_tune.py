@@ -85,6 +85,7 @@ def test_ties_and_a_second_run(paces: dict[str, float]) -> None:
     paces[second] = 0.96e-3
     list(itertools.islice(run.run(), 2))
     assert run.record.winner == first
+    assert read(place_of(run.key)) == run.record
     paces[second] = 0.93e-3
     again = tuner()
     list(itertools.islice(again.run(), 2))
@@ -95,6 +96,23 @@ def test_ties_and_a_second_run(paces: dict[str, float]) -> None:
     assert other.record.winner == second
     third = tuner()
     assert third.candidates[0].candidate.label == first  # still what all ratios refer to
+
+
+def test_the_fastest_are_compared_in_the_end(monkeypatch: pytest.MonkeyPatch, paces: dict[str, float]) -> None:
+    monkeypatch.setattr(tune, "HOPELESS", 2.0)
+    run = tuner()
+    labels = [entry.candidate.label for entry in run.candidates]
+    paces |= {label: 1e-3 * (10 + number) for number, label in enumerate(labels)}
+    steps = run.run()
+    for _ in labels:
+        next(steps)
+    assert run.record.winner == labels[0]
+    paces[labels[1]] = 5e-3
+    with pytest.raises(StopIteration):
+        next(steps)
+    assert run.record.winner == labels[1]
+    assert run.record.of(labels[1]) == run.trials[1].measured
+    assert run.trials[1].measured.ratio == pytest.approx(0.5)
 
 
 def test_what_was_measured_before_an_interruption_is_kept(monkeypatch: pytest.MonkeyPatch, paces: dict[str, float]) -> None:
