@@ -19,6 +19,7 @@ CHOSEN = (
     ("dag D", "recurrent"),
     ("dag D", "dense"),
     ("tree", "chunkwise"),
+    ("grid 5x3 exact", "raster"),
 )
 SOME = [
     pytest.param(case, next(way for way in case.strategies if way[0] == strategy), id=f"{name}-{strategy}")

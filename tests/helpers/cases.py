@@ -29,6 +29,11 @@ def linear(*chunks: int) -> tuple[Way, ...]:
     return tuple(("linear", {"chunk": chunk}) for chunk in chunks)
 
 
+def raster(*tiles: tuple[int, ...], segments: int = 1) -> tuple[Way, ...]:
+    """The sweep of grids by tiles, once for each tile."""
+    return tuple(("raster", {"tile": tile, "segments": segments}) for tile in tiles)
+
+
 GIVEN = """
     source[out] = given()
     transition[out, in] = given()
@@ -151,7 +156,12 @@ SQUARE = "grid(rows = {}, cols = {})"
 
 CASES: tuple[Case, ...] = (
     Case("chain 1", "chain(t = 1)", GIVEN + ALL + NONE, (*ways({"tile": (1,)}), *linear(1))),
-    Case("chain 2", "chain(t = 2)", RANK_ONE.replace("split(angle)[out]", "angle") + CONCAT, (*ways({"tile": (1,)}), *linear(1, 2))),
+    Case(
+        "chain 2",
+        "chain(t = 2)",
+        RANK_ONE.replace("split(angle)[out]", "angle") + CONCAT,
+        (*ways({"tile": (1,)}), *linear(1, 2)),
+    ),
     Case("chain 17", "chain(t = 17)", READ_AFTER + BOTH, (*ways({"tile": (16,)}), *linear(5, 16))),
     Case("chain 64", "chain(t = 64)", GIVEN + NONE, (*ways({"tile": (16,)}), *linear(16)), heads=1, exact=True),
     Case("chain 129", "chain(t = 129)", READ_AFTER + BACKWARD, (*ways({"tile": (64,)}), *linear(64))),
@@ -161,25 +171,59 @@ CASES: tuple[Case, ...] = (
     Case("chain 9 key value", "chain(t = 9)", BOTH_AXES, ANY),
     Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, ANY, key=4),
     Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, ANY),
-    Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, ways({"tile": (1, 1)})),
-    Case("grid 1x7", SQUARE.format(1, 7), RANK_ONE + ALL + PROPAGATE, ways({"tile": (1, 3)})),
-    Case("grid 7x1", SQUARE.format(7, 1), CYCLIC + CONCAT, ways({"tile": (2, 2)}), quick=False),
-    Case("grid 5x3", SQUARE.format(5, 3), CYCLIC + ALL + PROPAGATE, ways({"tile": (2, 2)}, {"tile": (4, 1)})),
-    Case("grid 5x3 exact", SQUARE.format(5, 3), GIVEN + ALL + NONE, ways({"tile": (2, 2)}), exact=True),
-    Case("grid 8x8 P", SQUARE.format(8, 8), RANK_ONE + ALL + PROPAGATE, ways({"tile": (4, 4)}, dense=False), heads=1),
-    Case("grid 8x8 D", SQUARE.format(8, 8), MULTITREE + ALL + DISTRIBUTE, ways({"tile": (3, 8)}, dense=False), heads=1),
-    Case("grid 9x13", SQUARE.format(9, 13), GIVEN + NONE, ways({"tile": (4, 4)}, {"tile": (9, 2)}), heads=1),
+    Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, (*ways({"tile": (1, 1)}), *raster((1, 1)))),
+    Case("grid 1x7", SQUARE.format(1, 7), RANK_ONE + ALL + PROPAGATE, (*ways({"tile": (1, 3)}), *raster((1, 3)))),
+    Case("grid 7x1", SQUARE.format(7, 1), CYCLIC + CONCAT, (*ways({"tile": (2, 2)}), *raster((2, 1), segments=2)), quick=False),
+    Case(
+        "grid 5x3",
+        SQUARE.format(5, 3),
+        CYCLIC + ALL + PROPAGATE,
+        (*ways({"tile": (2, 2)}, {"tile": (4, 1)}), *raster((2, 2), (4, 1))),
+    ),
+    Case(
+        "grid 5x3 exact",
+        SQUARE.format(5, 3),
+        GIVEN + ALL + NONE,
+        (*ways({"tile": (2, 2)}), *raster((2, 2), segments=3)),
+        exact=True,
+    ),
+    Case(
+        "grid 8x8 P",
+        SQUARE.format(8, 8),
+        RANK_ONE + ALL + PROPAGATE,
+        (*ways({"tile": (4, 4)}, dense=False), *raster((4, 4))),
+        heads=1,
+    ),
+    Case(
+        "grid 8x8 D",
+        SQUARE.format(8, 8),
+        MULTITREE + ALL + DISTRIBUTE,
+        (*ways({"tile": (3, 8)}, dense=False), *raster((3, 8))),
+        heads=1,
+    ),
+    Case(
+        "grid 9x13",
+        SQUARE.format(9, 13),
+        GIVEN + NONE,
+        (*ways({"tile": (4, 4)}, {"tile": (9, 2)}), *raster((4, 4), (2, 13), segments=2)),
+        heads=1,
+    ),
     Case("grid 4x3 matrix", SQUARE.format(4, 3), MATRIX + "    directions +rows -cols, -rows +cols concat\n" + NONE, ANY),
     Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, ANY),
     Case(
         "grid 3x4x5",
         "grid(a = 3, b = 4, c = 5)",
         GIVEN + "    directions +a -b +c, -a +b +c\n" + NONE,
-        ways({"tile": (2, 2, 3)}),
+        (*ways({"tile": (2, 2, 3)}), *raster((2, 2, 3))),
         heads=1,
     ),
     Case(
-        "grid 3x4x5 P", "grid(a = 3, b = 4, c = 5)", CYCLIC + ALL + PROPAGATE, ways({"tile": (3, 2, 2)}), heads=1, quick=False
+        "grid 3x4x5 P",
+        "grid(a = 3, b = 4, c = 5)",
+        CYCLIC + ALL + PROPAGATE,
+        (*ways({"tile": (3, 2, 2)}), *raster((1, 2, 5), segments=3)),
+        heads=1,
+        quick=False,
     ),
     Case("asia", 'dag from "asia.bif"', RAGGED + BOTH + PROPAGATE, ways({"block": 4}), files=("dags/bif/asia.bif",)),
     Case("alarm", 'dag from "alarm.bif"', GIVEN + BOTH + NONE, ways({"block": 8}), heads=1, files=("dags/bif/alarm.bif",)),
