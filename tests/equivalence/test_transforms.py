@@ -19,6 +19,7 @@ CHOSEN = (
     ("dag D", "recurrent"),
     ("dag D", "dense"),
     ("tree", "chunkwise"),
+    ("grid 4x7 constant", "impulse"),
     ("grid 5x3 exact", "raster"),
 )
 SOME = [

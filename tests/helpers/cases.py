@@ -17,6 +17,9 @@ Way = tuple[str, Config | None]
 ANY: tuple[Way, ...] = (("recurrent", None),)
 """What takes state axes and matrices."""
 
+NODES: tuple[Way, ...] = (("nodes", None), ("dense_nodes", None))
+"""What runs rank-one transitions on node states: gates with state axes, and gates that are one number a head."""
+
 
 def ways(*chunks: Config, dense: bool = True) -> tuple[Way, ...]:
     """Every strategy, for gates that are one number a head; chunkwise once for each setting."""
@@ -32,6 +35,11 @@ def linear(*chunks: int) -> tuple[Way, ...]:
 def raster(*tiles: tuple[int, ...], segments: int = 1) -> tuple[Way, ...]:
     """The sweep of grids by tiles, once for each tile."""
     return tuple(("raster", {"tile": tile, "segments": segments}) for tile in tiles)
+
+
+def impulse(*tiles: tuple[int, ...]) -> tuple[Way, ...]:
+    """The strategy for gates that are the same at all nodes, once for each tile of targets."""
+    return (("recurrent", None), ("parallel", None), *(("impulse", {"tile": tile}) for tile in tiles))
 
 
 GIVEN = """
@@ -71,6 +79,73 @@ RAGGED = """
     transition[out, in] = tanh(linear(x)) * softmax(linear(x, e[out], e[in]), over = out)
     mark[in] = sigmoid(linear(x, e[in])) * param(2)
     direct = mean(source, over = out)
+"""
+CONSTANT = """
+    source[out] = param(0.7)
+    transition[out, in] = param(0.4)
+    mark[in] = param(1)
+    direct = sigmoid(linear(x))
+    k = l2norm(k)
+    v = v * sigmoid(linear(x))
+"""
+TURNS = """
+    source[out = rows] = 1
+    source[out = cols] = param(-1)
+    transition[out = rows, in = rows] = -1
+    transition[out = cols, in = rows] = 0
+    transition[out = rows, in = cols] = tanh(param(1))
+    transition[out = cols, in = cols] = 1
+    mark = 1
+    direct = 0
+"""
+EDGES = """
+    alpha = {}
+    source[out] = split(alpha)[out] * param(1)
+    transition[out, in] = split(alpha)[out]
+    mark = param(1)
+    direct = sigmoid(linear(x))
+"""
+FACTORS = """
+    f[out] = tanh(linear(x)) * softmax(linear(x, e[out]), over = out)
+    g[in] = sigmoid(linear(x, e[in]))
+    source[out] = sigmoid(linear(x, e[out], bias = -1))
+    transition[out, in] = f[out] * g[in]
+    mark[in] = tanh(linear(x, e[in])) * param(2)
+    direct = mean(source, over = out)
+"""
+GIVEN_FACTORS = """
+    f[out] = given()
+    g[in] = given()
+    source[out] = given()
+    transition[out, in] = f[out] * g[in]
+    mark[in] = given()
+    direct = given()
+"""
+MATRIX_FACTOR = """
+    f[out, key, key'] = given(-0.5, 0.5)
+    g[in, value] = given(-1, 1)
+    source[out, key] = given()
+    transition[out, in, key, key', value] = f[out, key, key'] * g[in, value]
+    mark[in, key, key'] = given()
+    direct = given()
+"""
+TRACK_FACTOR = """
+    g[in, track, track'] = l1norm(given(), over = track)
+    f[out] = given(-1, 1)
+    source[out, track] = given()
+    transition[out, in, track, track'] = f[out] * g[in, track, track']
+    mark[in, track] = given()
+    direct = given()
+"""
+SHARES = """
+    q = softplus(q)
+    k = softplus(k)
+    share[out] = softmax(linear(x, e[out]), over = out)
+    source = 1
+    transition[out, in] = share
+    mark[in] = share[in]
+    direct = 1
+    normalize sum
 """
 KEY = """
     transition[key] = sigmoid(linear(x))
@@ -225,16 +300,32 @@ CASES: tuple[Case, ...] = (
         heads=1,
         quick=False,
     ),
+    Case("chain 1 constant", "chain(t = 1)", CONSTANT + NONE, impulse((1,)), heads=1),
+    Case("chain 2 constant", "chain(t = 2)", CONSTANT + BACKWARD + NONE, impulse((2,), (1,)), heads=1),
+    Case("chain 13 constant", "chain(t = 13)", CONSTANT + BOTH + NONE, impulse((13,), (5,))),
+    Case("grid 4x7 constant", SQUARE.format(4, 7), CONSTANT + ALL + NONE, impulse((4, 7), (3, 2), (1, 7))),
+    Case("grid 3x5 constant", SQUARE.format(3, 5), CONSTANT + CONCAT + NONE, impulse((3, 5), (1, 5))),
+    Case("grid 1x6 constant", SQUARE.format(1, 6), CONSTANT + ALL + NONE, impulse((1, 6), (1, 4)), quick=False),
+    Case("grid 5x2 turns", SQUARE.format(5, 2), TURNS + ALL + DISTRIBUTE, impulse((5, 2), (2, 2))),
+    Case("grid 5x4 down", SQUARE.format(5, 4), EDGES.format(1) + ALL + PROPAGATE, impulse((5, 4)), heads=1),
+    Case("grid 2x6 across", SQUARE.format(2, 6), EDGES.format(0) + CONCAT + PROPAGATE, impulse((1, 3)), heads=1),
+    Case(
+        "grid 2x4x3 constant",
+        "grid(a = 2, b = 4, c = 3)",
+        CONSTANT + "    directions +a -b +c, -a +b +c\n" + NONE,
+        impulse((2, 4, 3), (1, 3, 3)),
+        heads=1,
+    ),
     Case("asia", 'dag from "asia.bif"', RAGGED + BOTH + PROPAGATE, ways({"block": 4}), files=("dags/bif/asia.bif",)),
     Case("alarm", 'dag from "alarm.bif"', GIVEN + BOTH + NONE, ways({"block": 8}), heads=1, files=("dags/bif/alarm.bif",)),
-    Case("dag given", SMALL, GIVEN + BOTH + NONE, ways({"block": 2}), exact=True),
+    Case("dag given", SMALL, GIVEN + BOTH + NONE, (*ways({"block": 2}), *NODES), exact=True),
     Case("dag D", SMALL, GIVEN + BOTH + DISTRIBUTE, ways({"block": 4})),
-    Case("dag matrix", SMALL, MATRIX + BOTH + NONE, ANY),
+    Case("dag matrix", SMALL, MATRIX + BOTH + NONE, (*ANY, NODES[0])),
     Case(
         "dag delta",
         SMALL,
         DELTA + BACKWARD,
-        ANY,
+        (*ANY, NODES[0]),
     ),
     Case("random dag", random_dag(24, 50, seed=1), RAGGED + BOTH + PROPAGATE, ways({"block": 8}), heads=1),
     Case(
@@ -245,8 +336,36 @@ CASES: tuple[Case, ...] = (
         heads=1,
     ),
     Case("random dag auto", random_dag(40, 70, seed=3), GIVEN + BACKWARD, ways({"block": 16}), heads=1, quick=False),
-    Case("tree", TREE, RAGGED + BOTH, ways({"block": 4})),
-    Case("complete tree", "tree(arity = 2, depth = 3)", READ_AFTER + BOTH, ways({"block": 4})),
+    Case("tree", TREE, RAGGED + BOTH, (*ways({"block": 4}), *NODES)),
+    Case("complete tree", "tree(arity = 2, depth = 3)", READ_AFTER + BOTH, (*ways({"block": 4}), *NODES)),
+    Case("one node", "dag { -> a }", FACTORS + BOTH + NONE, (*ways(), *NODES)),
+    Case("loners", "dag { a; b; c }", FACTORS + BOTH + NONE, (*ways(), *NODES), heads=1),
+    Case("factors", random_dag(23, 50, seed=4), FACTORS + BOTH + PROPAGATE, (*ways({"block": 8}), *NODES), heads=1),
+    Case("factors given", random_dag(13, 30, seed=5), GIVEN_FACTORS + BOTH + NONE, (*ways(), *NODES), exact=True),
+    Case("factors concat", random_dag(7, 12, seed=6), GIVEN_FACTORS + CONCAT.replace("all", "both") + NONE, (*ways(), *NODES)),
+    Case("factors dense", random_dag(9, 30, seed=7), GIVEN_FACTORS + BACKWARD + NONE, (*ways(), *NODES), heads=1),
+    Case("factors matrix", random_dag(9, 20, seed=8), MATRIX_FACTOR + BOTH + NONE, (*ANY, NODES[0])),
+    Case("factors tracks", random_dag(9, 20, seed=9), TRACK_FACTOR + BOTH + NONE, (*ANY, NODES[0])),
+    Case("factors sum", SMALL, SHARES + BOTH + NONE, (*ways({"block": 4}), *NODES), heads=1),
+    Case("factors chain", "chain(t = 13)", READ_AFTER + BOTH, (("dense_nodes", None),)),
+    Case("factors grid", SQUARE.format(5, 3), RANK_ONE + ALL + PROPAGATE, (("dense_nodes", None),)),
+    Case(
+        "factors alarm",
+        'dag from "alarm.bif"',
+        FACTORS + BOTH + PROPAGATE,
+        (*ways({"block": 8}), *NODES),
+        heads=1,
+        quick=False,
+        files=("dags/bif/alarm.bif",),
+    ),
+    Case(
+        "factors product",
+        "chain(t = 3) * small",
+        GIVEN_FACTORS + BOTH + NONE,
+        (*ways({"block": 8}), *NODES),
+        heads=1,
+        declarations=f"topology small = {SMALL}",
+    ),
     Case(
         "product",
         "chain(t = 3) * small",
