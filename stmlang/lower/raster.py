@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -17,12 +19,21 @@ from stmlang.lower.operands import Operands, Scalars, lanes_of, scalars
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.sweep import line_counts
 from stmlang.lower.tile import Tile, TileGates, exchange, tile_gates
-from stmlang.lower.walk import States, walk
+from stmlang.lower.walk import States, in_segments, walk
 
 
 def _tables(setup: Setup) -> Tables:
     del setup
     return ()
+
+
+class Part(NamedTuple):
+    """What a segment is made of, with the first axis of the grid in front and the lanes behind: `(size, lane, *sizes, ...)`."""
+
+    query: Array
+    key: Array
+    value: Array
+    gates: Scalars
 
 
 def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
@@ -37,15 +48,31 @@ def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tu
     operands = pad_grid(operands, axes, target)
     lead, border = initial.shape[:2], pad_border(initial, axes, target)
     entering = _entering(lanes_of(jnp.squeeze(border, 3)), tiles, tile)
-    query, key, value = (_by_tile(lanes_of(part), tiles, tile) for part in operands.inputs)
-    data = Tile(query, key, value, _gates(scalars(operands), tiles, tile))
-    leaving, outputs = walk(lambda states, at: exchange(at, states), entering, data, recompute=True, segments=segments)
+    part = _moved(jax.tree.map(lanes_of, Part(*operands.inputs, scalars(operands))), 1, 0)
+
+    leaving, outputs = in_segments(lambda states, part: _segment(states, part, tile), entering, part, segments)
     outputs = jnp.moveaxis(outputs, len(tiles), 0)
     outputs = untiled(outputs.reshape(*outputs.shape[: 1 + len(tiles)], *tile, outputs.shape[-1]), tiles, tile, 1)
     outputs = outputs[(slice(None), *(slice(0, size) for size in axes))]
     final = _leaving(leaving, tiles, tile)
     final = final.reshape(*lead, final.shape[1], 1, *final.shape[2:])
     return outputs.reshape(*lead, *outputs.shape[1:]), crop_border(final, axes, target)
+
+
+def _moved(part: Part, axis: int, to: int) -> Part:
+    def moved(array: Array) -> Array:
+        return jnp.moveaxis(array, axis, to)
+
+    return jax.tree.map(moved, part)
+
+
+def _segment(states: States, part: Part, tile: Sequence[int]) -> tuple[States, Array]:
+    """Slabs of tiles: the states that leave them, and outputs `(*tiles, lane, node, value)`."""
+    part = _moved(part, 0, 1)
+    tiles = [size // side for size, side in zip(part.query.shape[1:-1], tile, strict=True)]
+    query, key, value = (_by_tile(array, tiles, tile) for array in part[:3])
+    data = Tile(query, key, value, _gates(part.gates, tiles, tile))
+    return walk(lambda states, at: exchange(at, states), states, data, recompute=True)
 
 
 def _by_tile(array: Array, tiles: Sequence[int], tile: Sequence[int]) -> Array:
@@ -59,8 +86,7 @@ def _gates(gates: Scalars, tiles: Sequence[int], tile: Sequence[int]) -> TileGat
     rank = len(tile)
 
     def inside(array: Array) -> Array:
-        split = tiled(lanes_of(array), tiles, tile, 1)
-        split = jnp.moveaxis(split, range(rank + 1), range(-rank - 1, 0))
+        split = jnp.moveaxis(tiled(array, tiles, tile, 1), range(rank + 1), range(-rank - 1, 0))
         return split.reshape(*split.shape[: -rank - 1], -1)
 
     def outside(array: Array) -> Array:

@@ -7,7 +7,7 @@ scattered, there is one live state for every line of the grid, and the program d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import jax
@@ -20,12 +20,11 @@ Step = Callable[[States, Any], tuple[States, Any]]
 Body = Callable[[Any, Any], tuple[Any, Any]]
 
 
-def walk(step: Step, states: States, data: Any, *, recompute: bool = False, segments: int = 1) -> tuple[States, Any]:
+def walk(step: Step, states: States, data: Any, *, recompute: bool = False) -> tuple[States, Any]:
     """The states that leave a grid of boxes, and every box's outputs.
 
     `states[a]`, a pytree, has in front the axes of the grid without axis a; `data` and the outputs have all of them. With
-    `recompute` a backward pass keeps the states that enter each slab of the outer axes, and runs the slab again; with
-    `segments`, a divisor of the first axis, it keeps those that enter each segment of slabs, and runs the segment again.
+    `recompute` a backward pass keeps the states that enter each slab of the outer axes, and runs the slab again.
     """
     rank = len(states)
 
@@ -38,26 +37,21 @@ def walk(step: Step, states: States, data: Any, *, recompute: bool = False, segm
             after, outputs = level(axis + 1, (*across[:axis], carry, *across[axis:]), inside)
             return after[axis], (_without(after, axis), outputs)
 
-        body = _recomputed(slab) if recompute and axis < rank - 1 else slab
-        carry, (across, outputs) = _scan(body, states[axis], (_without(states, axis), data), segments if axis == 0 else 1)
+        body = recomputed(slab) if recompute and axis < rank - 1 else slab
+        carry, (across, outputs) = jax.lax.scan(body, states[axis], (_without(states, axis), data))
         return (*across[:axis], carry, *across[axis:]), outputs
 
     return level(0, states, data)
 
 
-def _without(states: Sequence[Any], axis: int) -> States:
-    return (*states[:axis], *states[axis + 1 :])
+def in_segments(step: Step, states: States, data: Any, segments: int) -> tuple[States, Any]:
+    """A step that takes slabs of the first axis, run on so many segments of them one after the other.
 
-
-def _recomputed(body: Body) -> Body:
-    """The body of a scan, of which a backward pass keeps nothing but its arguments."""
-    return cast(Body, jax.checkpoint(body, prevent_cse=False))
-
-
-def _scan(body: Body, carry: Any, data: Any, segments: int) -> tuple[Any, Any]:
-    """`lax.scan`, of which a backward pass keeps no more than the carry at the start of each segment."""
+    What `walk` gives where the step walks through its slabs; but a backward pass keeps no more than the states that enter
+    each segment, and runs the segment again.
+    """
     if segments == 1:
-        return jax.lax.scan(body, carry, data)
+        return step(states, data)
 
     def split(array: Array) -> Array:
         return array.reshape(segments, array.shape[0] // segments, *array.shape[1:])
@@ -65,8 +59,20 @@ def _scan(body: Body, carry: Any, data: Any, segments: int) -> tuple[Any, Any]:
     def joined(array: Array) -> Array:
         return array.reshape(array.shape[0] * array.shape[1], *array.shape[2:])
 
-    def segment(carry: Any, data: Any) -> tuple[Any, Any]:
-        return jax.lax.scan(body, carry, data)
+    def segment(carry: Any, rest: tuple[States, Any]) -> tuple[Any, tuple[States, Any]]:
+        across, inside = rest
+        after, outputs = step((carry, *across), inside)
+        return after[0], (after[1:], outputs)
 
-    carry, outputs = jax.lax.scan(_recomputed(segment), carry, jax.tree.map(split, data))
-    return carry, jax.tree.map(joined, outputs)
+    carry, rest = jax.lax.scan(recomputed(segment), states[0], jax.tree.map(split, (states[1:], data)))
+    across, outputs = jax.tree.map(joined, rest)
+    return (carry, *across), outputs
+
+
+def recomputed(body: Body) -> Body:
+    """The body of a scan, of which a backward pass keeps nothing but its arguments."""
+    return cast(Body, jax.checkpoint(body, prevent_cse=False))
+
+
+def _without(states: States, axis: int) -> States:
+    return (*states[:axis], *states[axis + 1 :])

@@ -8,7 +8,7 @@ segment of slabs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt, prod
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
@@ -109,31 +109,36 @@ def _refusal(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, cut: Cut) -> Candidate:
     gates, matrices, sweep = gates_stage(problem), _matrices(problem, cut), _sweep(problem, cut)
-    lanes, item = problem.lanes, problem.accumulator
-    held = lanes * cut.count * (cut.nodes + cut.edges) ** 2 * item
-    filled = [count * side for count, side in zip(cut.tiles, cut.tile, strict=True)]
-    lines = lanes * boundary(tuple(filled)) * problem.state * item
-    inputs = 4 * lanes * prod(filled) * (2 * problem.key + 2 * problem.value)
-    slab = lanes * prod(cut.tiles[1:]) * cut.edges * problem.state * item
-    stored = lanes * prod(filled[1:]) * problem.state * item * cut.kept
-    again = 1 + (cut.segments > 1)
     backward = adjoint(sweep)
+    # A slab's states are made again, but nothing is read of them; and those of a segment once more.
+    again = Stage("raster sweep, again", sweep.kind, sweep.flops // 2, sweep.bytes // 2, sweep.steps)
+    repeated = (matrices, again, again) if cut.segments > 1 else (again,)
     ops = gate_ops(problem) + 400
+    forward, training = _memory(problem, cut)
     return Candidate(
         NAME,
         freeze({"tile": cut.tile, "segments": cut.segments}),
         (gates, matrices, sweep),
-        (
-            *(Stage("raster sweep, again", sweep.kind, sweep.flops // 2, sweep.bytes // 2, sweep.steps) for _ in range(again)),
-            Stage(backward.name, backward.kind, backward.flops, backward.bytes, sweep.steps, products=backward.products),
-            adjoint(matrices),
-            adjoint(gates),
-        ),
-        memory_forward=problem.io_bytes + inputs + 2 * held + 2 * lines,
-        memory_backward=2 * problem.io_bytes + 2 * inputs + 5 * held + 3 * lines + stored + 2 * slab,
+        (*repeated, replace(backward, steps=sweep.steps, ops=sweep.ops), adjoint(matrices), adjoint(gates)),
+        memory_forward=forward,
+        memory_backward=training,
         op_count=ops,
         op_count_backward=int(TRAINING_OPS * ops),
     )
+
+
+def _memory(problem: Problem, cut: Cut) -> tuple[int, int]:
+    """Peak bytes of inference and training: inputs in every direction's own order and again tile by tile, a segment's matrices,
+    border states, and what the backward pass keeps of them."""
+    lanes, item = problem.lanes, problem.accumulator
+    filled = [count * side for count, side in zip(cut.tiles, cut.tile, strict=True)]
+    inputs = lanes * prod(filled) * (2 * problem.key + 2 * problem.value) * item
+    matrices = lanes * cut.count // cut.segments * (cut.nodes + cut.edges) ** 2 * item
+    lines = lanes * boundary(tuple(filled)) * problem.state * item
+    slab = lanes * prod(cut.tiles[1:]) * cut.edges * problem.state * item
+    kept = lanes * prod(filled[1:]) * problem.state * item * cut.kept
+    forward = problem.io_bytes + 2 * inputs + 2 * matrices + 2 * lines
+    return forward, 2 * problem.io_bytes + 3 * inputs + 5 * matrices + 3 * lines + slab + kept
 
 
 def _matrices(problem: Problem, cut: Cut) -> Stage:
