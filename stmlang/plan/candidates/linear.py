@@ -111,7 +111,7 @@ def _forward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
             2 * chunks * (c * c * (sizes.score * key + sizes.seen * value) + 2 * c * key * value),
             problem.io_bytes * problem.directions,
             steps=sizes.count,
-            ops=10,
+            ops=10 + 5 * sizes.depth,
             products=products * chunks,
         ),
         Stage("decays", "vector", chunks * _numbers(sizes), problem.io_bytes),
