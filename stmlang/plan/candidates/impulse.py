@@ -7,6 +7,7 @@ response: all at once, or tile by tile of targets in memory that grows with the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import prod
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
@@ -18,10 +19,10 @@ MOST_PAIRS = 46_340**2
 """Of a tile's targets with all sources: beyond, one head's mask has 2^31 entries."""
 TARGETS = (64, 128, 256)
 """How many targets the proposed tiles have, about."""
-MASK_PASSES = 3
-"""How often a number of a mask is written or read while the mask is cut out of the response."""
-TILE_PASSES = 4
-"""How often a number of a tile's products is written or read."""
+CACHE = 8 * 2**20
+"""Bytes of products of keys and queries beyond which they are taken to go to memory and back: measured on a CPU."""
+PASSES = 6
+"""How often a number of products in memory, and of the masks that go with them, is written or read; their pages are fresh."""
 
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
@@ -79,8 +80,7 @@ def _refusal(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Candidate:
     gates, (response, stored) = gates_stage(problem), _response_stage(problem, axes)
-    mask, attention = _mask_stage(problem, axes, tile), _attention_stages(problem, axes, tile)
-    forward, backward = attention
+    mask, (forward, backward) = _mask_stage(problem, axes, tile), _attention_stages(problem, axes, tile)
     item, targets, nodes = problem.accumulator, prod(tile), prod(axes)
     passes = shared_passes(problem)
     products = problem.batch * problem.heads * passes * targets * nodes * item
@@ -118,9 +118,12 @@ def _counts(axes: tuple[int, ...], tile: tuple[int, ...]) -> int:
 
 
 def _mask_stage(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Stage:
-    """Masks cut out of the response: once for all of the batch."""
-    pairs = problem.heads * shared_passes(problem) * _counts(axes, tile) * prod(tile) * prod(axes)
-    return Stage("masks", "vector", pairs, MASK_PASSES * pairs * problem.accumulator, ops=2 * len(axes))
+    """Masks cut out of the response, once for all of the batch; and the products that they are multiplied with, where those of
+    a tile do not stay in a cache."""
+    masks = problem.heads * shared_passes(problem) * prod(tile) * prod(axes)
+    passes = PASSES * problem.batch + 2 if problem.batch * masks * problem.accumulator > CACHE else 1
+    numbers = _counts(axes, tile) * masks
+    return Stage("masks", "vector", numbers, passes * numbers * problem.accumulator, ops=2 * len(axes))
 
 
 def _attention_stages(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> tuple[Stage, Stage]:
@@ -136,21 +139,13 @@ def _attention_stages(problem: Problem, axes: tuple[int, ...], tile: tuple[int, 
         "streamed attention",
         "matmul",
         pairs * (2 * problem.key + 2 * problem.value + 1),
-        TILE_PASSES * pairs * item + problem.io_bytes,
+        2 * pairs * item + problem.io_bytes,
         steps=count,
         products=2 * products,
     )
     added = 3 * products * prod(axes) * (problem.key + problem.value) * item
-    backward = adjoint(forward, flops=2.5, moved=2.0)
-    return forward, Stage(
-        backward.name,
-        backward.kind,
-        backward.flops,
-        backward.bytes + added,
-        steps=2 * count,
-        ops=backward.ops,
-        products=5 * products,
-    )
+    backward = adjoint(forward, flops=2.5)
+    return forward, replace(backward, bytes=backward.bytes + added, products=5 * products)
 
 
 STRATEGY = Strategy(NAME, "one impulse response for gates that are the same everywhere", propose, build)
