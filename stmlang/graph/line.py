@@ -43,3 +43,11 @@ def line_edges(dag: Dag) -> Int64[np.ndarray, "line_edges 2"]:
     pairs[:, 0] = enter.item[np.repeat(enter.start[node], count) + within(count)]
     pairs[:, 1] = np.repeat(leave.item, count)
     return pairs
+
+
+def reversed_line_edges(dag: Dag) -> Int64[np.ndarray, " line_edges"]:
+    """The line edge `k` of `dag.reversed()` is the line edge `result[k]` of `dag`, walked backwards."""
+    count, ahead, back = dag.edge_count, dag.line_edges, dag.reversed().line_edges
+    declared = ahead[:, 0] * count + ahead[:, 1]
+    order = np.argsort(declared)
+    return order[np.searchsorted(declared[order], back[:, 1] * count + back[:, 0])]

@@ -34,7 +34,8 @@ def with_adjoint(plain: Callable[..., Any], forward: Callable[..., tuple[Any, An
 
     @jax.custom_jvp
     def function(*args: Any) -> Any:
-        return plain(*args)
+        flat, tree = jax.tree.flatten(plain(*args))
+        return jax.tree.unflatten(tree, _together.bind(*flat, *jax.tree.leaves(args), outs=len(flat)))
 
     def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         out, saved = forward(*primals)
@@ -179,3 +180,32 @@ ad.primitive_jvps[_linear] = _jvp
 ad.primitive_transposes[_linear] = _transpose
 batching.primitive_batchers[_linear] = _batch
 mlir.register_lowering(_linear, mlir.lower_fun(_apply, multiple_results=True))
+
+
+# --- results that are mapped over together ---------------------------------------------------------------------------
+
+_together = Primitive("together")
+_together.multiple_results = True
+"""Results beside the arguments that they come from, unchanged. The tangents of all results have a batch axis if any argument has
+one, and so must the results, be there some that do not depend on it."""
+
+
+def _first(*operands: Array, outs: int) -> list[Array]:
+    return list(operands[:outs])
+
+
+def _batch_together(operands: Sequence[Any], axes: Sequence[Any], *, outs: int) -> tuple[Any, Any]:
+    size = next(operand.shape[axis] for operand, axis in zip(operands, axes, strict=True) if axis is not None)
+    moved = [_in_front(operand, axis, size) for operand, axis in zip(operands, axes, strict=True)]
+    return _together.bind(*moved, outs=outs), [0] * outs
+
+
+def _jvp_together(primals: Sequence[Any], tangents: Sequence[Any], *, outs: int) -> tuple[Any, Any]:
+    return _together.bind(*primals, outs=outs), [ad.instantiate_zeros(tangent) for tangent in tangents[:outs]]
+
+
+_together.def_impl(_first)
+_together.def_abstract_eval(_first)
+ad.primitive_jvps[_together] = _jvp_together
+batching.primitive_batchers[_together] = _batch_together
+mlir.register_lowering(_together, mlir.lower_fun(_first, multiple_results=True))

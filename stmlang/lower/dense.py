@@ -1,8 +1,4 @@
-"""Dense: `G = S (I - T)^-1 M` by one triangular inverse over the line graph, edges in topological order.
-
-The inverse is put together from halves by matrix products. XLA's own triangular solve is not used: on the CPU two batched ones
-that run at a time wait for each other's threads for ever (jaxlib 0.10).
-"""
+"""Dense: `G = S (I - T)^-1 M` by one inverse over the line graph, edges in topological order."""
 
 from __future__ import annotations
 
@@ -16,9 +12,11 @@ from jaxtyping import Array, Int
 from stmlang.graph.levels import edge_levels
 from stmlang.lower.block import Block, matmul
 from stmlang.lower.edges import EdgeTables, edge_gates, edge_tables
+from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.strategy import Setup, Tables, Whole
 from stmlang.lower.tables import Places
+from stmlang.plan.levels import doublings
 
 
 class Solve(NamedTuple):
@@ -46,6 +44,7 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
     source, transition, mark = edge_gates(solve.edges, operands)
     nodes, edges, dtype = setup.dag.node_count, setup.dag.edge_count, source.dtype
     into, out = solve.place[solve.edges.line_in], solve.place[solve.edges.line_out]
+    factors = doublings(edges, int(edge_levels(setup.dag).max(initial=0)))
 
     def one(source: Array, transition: Array, mark: Array) -> Block:
         passed = jnp.zeros((edges, edges), dtype).at[into, out].add(transition)
@@ -53,35 +52,12 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
         sourced = jnp.zeros((nodes, edges), dtype).at[solve.tail, solve.place].set(source, mode="drop")
         leaving = jnp.zeros((edges, len(solve.leaving)), dtype).at[solve.leaving, jnp.arange(len(solve.leaving))].set(1)
         right = jnp.concatenate([marked, leaving], axis=1)
-        reached = matmul(propagation(passed), right)
+        reached = matmul(propagation(passed, factors), right)
         both = matmul(sourced, reached)
         entering = reached[solve.entering]
         return Block(both[:, nodes:], entering[:, nodes:], entering[:, :nodes], both[:, :nodes])
 
     return jax.vmap(jax.vmap(one))(source, transition, mark)
-
-
-def propagation(passed: Array) -> Array:
-    """`(I - T)^-1` of a strictly upper triangular matrix, by halves: with A and C the inverses of the two diagonal blocks,
-
-    [I - T1   -X  ]^-1     [A  A X C]
-    [  0    I - T2]     =  [0    C  ]
-    """
-    edges = passed.shape[-1]
-    size = 1 << max(edges - 1, 0).bit_length()
-    blocks, corners = jnp.pad(passed, [(0, size - edges)] * 2)[None], list[Array]()
-    while blocks.shape[-1] > 1:
-        half = blocks.shape[-1] // 2
-        corners.append(blocks[:, :half, half:])
-        halves = jnp.stack([blocks[:, :half, :half], blocks[:, half:, half:]], axis=1)
-        blocks = halves.reshape(2 * len(blocks), half, half)
-    inverse = jnp.ones_like(blocks)
-    for corner in reversed(corners):
-        first, second = inverse[::2], inverse[1::2]
-        top = jnp.concatenate([first, matmul(matmul(first, corner), second)], axis=-1)
-        bottom = jnp.concatenate([jnp.zeros_like(corner), second], axis=-1)
-        inverse = jnp.concatenate([top, bottom], axis=-2)
-    return inverse[0, :edges, :edges]
 
 
 LOWERING = Whole(_tables, _block)

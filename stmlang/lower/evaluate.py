@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -26,10 +26,10 @@ def place(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]
     )
 
 
-def evaluate(context: Context) -> Environment:
-    """Every gate of the scan by name, and the inputs `q`, `k`, `v` where no gate redefines them."""
+def evaluate(context: Context, wanted: Container[str]) -> Environment:
+    """The wanted gates of the scan by name, and the inputs `q`, `k`, `v` where no gate redefines them."""
     environment: Environment = {}
-    for gate in context.frame.scan.gates:
+    for gate in (gate for gate in context.frame.scan.gates if gate.name in wanted):
         environment[gate.name] = _gate(context, environment, gate)
     return {**context.inputs, **environment}
 
@@ -129,7 +129,10 @@ def _holds(frame: Frame, clause: Clause, target: Site) -> Array | None:
     assert sites is not None
     holds: Array | None = None
     for index, port in clause.ports:
-        edges = sites.port if target in ("out", "in") else sites.port[sites.line_out if index == "out" else sites.line_in]
+        edges = sites.port
+        if target == "line":
+            assert sites.line is not None
+            edges = edges[sites.line.out if index == "out" else sites.line.into]
         met = edges == frame.ports.index(port)
         holds = met if holds is None else holds & met
     return None if holds is None else holds.reshape(-1, *(1,) * (frame.rank - 1))

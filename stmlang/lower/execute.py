@@ -9,10 +9,10 @@ from jaxtyping import Array
 
 from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
 from stmlang.lower.block import Block, advance, attend, contract, read, write
+from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.lanes import Lane, lanes
 from stmlang.lower.operands import STATE_AXES, flip, input_nodes
 from stmlang.lower.program import Bundle, Program
-from stmlang.lower.recurrent import squeezed, varies
 from stmlang.lower.states import State, entering_state, leaving_state
 from stmlang.lower.strategy import Whole
 

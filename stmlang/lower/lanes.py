@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.facts import RankOne
 from stmlang.lower.evaluate import evaluate, place
 from stmlang.lower.expressions import Context, expression
 from stmlang.lower.operands import Factors, Operands, factored, ragged_operands, regular_operands
@@ -40,15 +41,16 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
         nodes = dag.node_shape if regular else (dag.node_count,)
         flat = {name: jnp.reshape(array, (*nodes, *array.shape[-2:])) for name, array in inputs.items()}
         context = place(frame, leaves, flat)
-        environment = evaluate(context)
+        environment = evaluate(context, program.evaluated)
         if dag.regular is not None:
             operands = regular_operands(frame, environment, dag.regular)
         else:
-            operands = ragged_operands(frame, environment, dag.edge_count, len(dag.line_edges))
+            count = None if program.by_factors else len(dag.line_edges)
+            operands = ragged_operands(frame, environment, dag.edge_count, count)
             if bundle.line is not None:
                 operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
-        if program.lowering.factored:
-            operands = operands._replace(factors=_factors(program, context, environment))
+        if program.rank_one is not None:
+            operands = operands._replace(factors=_factors(program, program.rank_one, context, environment))
         scale = None
         if applies(scan, dag.regular):
             operands, scale = rescale(context, environment, operands, dag.node_count)
@@ -59,13 +61,9 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
     return found
 
 
-def _factors(program: Program, context: Context, environment: Environment) -> Factors:
+def _factors(program: Program, found: RankOne, context: Context, environment: Environment) -> Factors:
     """The factors of the transition, as the facts name them."""
-    facts = program.problem.facts
-    assert facts is not None
-    assert facts.rank_one is not None
-    parts = (facts.rank_one.out_factor, facts.rank_one.in_factor)
-    out, into = (expression(context, environment, part) for part in parts)
+    out, into = (expression(context, environment, part) for part in (found.out_factor, found.in_factor))
     return factored(context.frame, out, into, program.dag.regular or (program.dag.edge_count,))
 
 

@@ -133,8 +133,8 @@ def _oriented(directions: Sequence[Direction], part: Callable[[int], Array], fir
     return jnp.stack([flip(part(k), direction.senses, first) for k, direction in enumerate(directions)])
 
 
-def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edges: int) -> Operands:
-    """The one direction that a ragged topology was evaluated for."""
+def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edges: int | None) -> Operands:
+    """The one direction that a ragged topology was evaluated for; without line edges the transition is left out."""
 
     def gate(name: str, site: Site, count: int) -> Array:
         value = at_site(frame, environment[name], site)
@@ -143,9 +143,10 @@ def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edg
     def nodes(name: str) -> Array:
         return jnp.moveaxis(input_nodes(frame, environment, name, (frame.nodes,)), 1, 0)[None]
 
+    nothing = jnp.zeros((1, frame.scan.heads, 0, *(1,) * STATE_AXES), frame.dtype)
     return Operands(
         gate("source", "out", edges),
-        gate("transition", "line", line_edges),
+        nothing if line_edges is None else gate("transition", "line", line_edges),
         gate("mark", "in", edges),
         nodes("q"),
         nodes("k"),

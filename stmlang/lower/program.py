@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from stmlang.facts import RankOne
 from stmlang.graph.dag import Dag
+from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.multitree import greedy_multitree
-from stmlang.lower import chunkwise, dense, impulse, linear, parallel, recurrent
+from stmlang.lower import chunkwise, dense, dense_nodes, impulse, linear, nodes, parallel, raster, recurrent
+from stmlang.lower.reach import meets_line_edges, needed
 from stmlang.lower.strategy import Lowering, Setup, Tables
 from stmlang.lower.tables import Places
-from stmlang.lower.values import Sites
+from stmlang.lower.values import LineEdges, Sites
 from stmlang.plan.candidate import Candidate
 from stmlang.plan.problem import Problem
 from stmlang.scan.expression import LineMask, children
@@ -25,8 +28,11 @@ LOWERINGS: dict[str, Lowering] = {
     "parallel": parallel.LOWERING,
     "chunkwise": chunkwise.LOWERING,
     "dense": dense.LOWERING,
+    "nodes": nodes.LOWERING,
+    "dense_nodes": dense_nodes.LOWERING,
     "linear": linear.LOWERING,
     "impulse": impulse.LOWERING,
+    "raster": raster.LOWERING,
 }
 """One for each strategy in `stmlang.plan.candidates`; adding one is a file there, a file here and a line in each list."""
 
@@ -81,27 +87,54 @@ class Program:
         """Index tables for each bundle."""
         return tuple(Bundle(self._sites(setup), self._line(setup), self.lowering.tables(setup)) for setup in self.setups)
 
+    @property
+    def rank_one(self) -> RankOne | None:
+        """The factors of the transition, for lowerings that work with them."""
+        facts = self.problem.facts
+        return facts.rank_one if self.lowering.factored and facts is not None else None
+
+    @property
+    def by_factors(self) -> bool:
+        """Whether the transition itself is left out: its factors say everything, and line edges may be very many."""
+        return self.rank_one is not None and self.dag.regular is None
+
+    @cached_property
+    def evaluated(self) -> frozenset[str]:
+        """The gates that are evaluated."""
+        scan, found = self.scan, self.rank_one
+        if found is None or not self.by_factors:
+            return frozenset(gate.name for gate in scan.gates)
+        names = ("source", "mark", "direct", "q", "k", "v")
+        return needed(scan, names, (found.out_factor, found.in_factor))
+
+    @property
+    def _meets_line_edges(self) -> bool:
+        found = self.rank_one
+        if found is None or not self.by_factors:
+            return True
+        return meets_line_edges(self.scan, self.evaluated, (found.out_factor, found.in_factor))
+
     def _line(self, setup: Setup) -> np.ndarray | None:
-        if setup.dag is self.dag:
+        if setup.dag is self.dag or self.by_factors:
             return None
-        width = self.dag.edge_count
-        declared = self.dag.line_edges[:, 0] * width + self.dag.line_edges[:, 1]
-        wanted = setup.dag.line_edges[:, 1] * width + setup.dag.line_edges[:, 0]
-        order = np.argsort(declared)
-        return order[np.searchsorted(declared[order], wanted)].astype(np.int32)
+        return reversed_line_edges(self.dag).astype(np.int32)
 
     def _sites(self, setup: Setup) -> Sites | None:
         """Tables for the gates of a ragged topology. Edge and line edge leaves are numbered as in the declared graph."""
         if setup.axes is not None:
             return None
         dag, declared = setup.dag, self.dag
-        line = declared.line_edges
-        into, out = (line[:, 0], line[:, 1]) if dag is declared else (line[:, 1], line[:, 0])
         mask = greedy_multitree(declared) if _masked(self.scan) else None
         ends = (np.where(end < 0, dag.node_count, end) for end in (dag.tail, dag.head))
-        tail, head = (end.astype(np.int32) for end in ends)
-        into, out, node, port = (part.astype(np.int32) for part in (into, out, dag.head[into], dag.port))
-        return Sites(tail, head, into, out, node, port, mask)
+        tail, head, port = (part.astype(np.int32) for part in (*ends, dag.port))
+        return Sites(tail, head, _line_edges(declared, dag) if self._meets_line_edges else None, port, mask)
+
+
+def _line_edges(declared: Dag, dag: Dag) -> LineEdges:
+    """The line edges of the declared graph, seen in the direction of another that may be its reverse."""
+    line = declared.line_edges
+    into, out = (line[:, 0], line[:, 1]) if dag is declared else (line[:, 1], line[:, 0])
+    return LineEdges(*(part.astype(np.int32) for part in (into, out, dag.head[into])))
 
 
 def _masked(scan: Scan) -> bool:

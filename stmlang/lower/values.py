@@ -10,6 +10,7 @@ size one. A ragged topology is evaluated for one direction at a time, since "lea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -24,14 +25,21 @@ from stmlang.scan.scan import Scan
 Site = Literal["constant", "node", "out", "in", "line"]
 
 
+class LineEdges(NamedTuple):
+    """The edges that each line edge joins, and the node where."""
+
+    into: Int[Places, " line_edges"]
+    out: Int[Places, " line_edges"]
+    node: Int[Places, " line_edges"]
+
+
 class Sites(NamedTuple):
-    """The index tables of a ragged topology in one direction. Open ends hold the number of nodes."""
+    """The index tables of a ragged topology in one direction. Open ends hold the number of nodes; line edges are there only
+    where something needs them, as there may be very many."""
 
     tail: Int[Places, " edges"]
     head: Int[Places, " edges"]
-    line_in: Int[Places, " line_edges"]
-    line_out: Int[Places, " line_edges"]
-    line_node: Int[Places, " line_edges"]
+    line: LineEdges | None
     port: Int[Places, " edges"]
     mask: Places | None
 
@@ -102,30 +110,31 @@ def at_site(frame: Frame, value: Value, target: Site) -> Value:
     sites = frame.sites
     if sites is None or value.site in ("constant", target):
         return value
+    if target == "line":
+        assert sites.line is not None
+        places = {"node": sites.line.node, "out": sites.line.out, "in": sites.line.into}[value.site]
+        return Value(jnp.take(value.array, places, axis=0, mode="clip"), target)
     match (value.site, target):
         case ("node", "out"):
             table = sites.tail
         case ("node", "in"):
             table = sites.head
-        case ("node", "line"):
-            table = sites.line_node
-        case ("out", "line"):
-            table = sites.line_out
-        case ("in", "line"):
-            table = sites.line_in
         case _:
             raise AssertionError(f"no way from {value.site} to {target}")
     return Value(jnp.take(value.array, table, axis=0, mode="clip"), target)
 
 
+def finest(sites: Iterable[Site]) -> Site:
+    """The coarsest site that is finer than all of these."""
+    found = set(sites)
+    if "line" in found or {"out", "in"} <= found:
+        return "line"
+    return "out" if "out" in found else "in" if "in" in found else "node" if "node" in found else "constant"
+
+
 def common(frame: Frame, values: list[Value]) -> tuple[list[Array], Site]:
     """Arrays brought to the coarsest site that is finer than all of theirs."""
-    found = {value.site for value in values} - {"constant"}
-    site: Site
-    if "line" in found or {"out", "in"} <= found:
-        site = "line"
-    else:
-        site = "out" if "out" in found else "in" if "in" in found else "node" if "node" in found else "constant"
+    site = finest(value.site for value in values)
     return [at_site(frame, value, site).array for value in values], site
 
 
@@ -140,8 +149,9 @@ def group_by(frame: Frame, value: Value, over: Index) -> tuple[Value, Places, in
     else:
         expanded = at_site(frame, value, "line")
     if expanded.site == "line":
+        assert sites.line is not None
         edges = sites.tail.shape[0]
-        return expanded, (sites.line_in if over == "out" else sites.line_out), edges, ("in" if over == "out" else "out")
+        return expanded, (sites.line.into if over == "out" else sites.line.out), edges, ("in" if over == "out" else "out")
     return expanded, (sites.tail if over == "out" else sites.head), frame.nodes, "node"
 
 

@@ -74,8 +74,11 @@ class Problem:
         if axes is None and dag is None:
             dag = dag_of(scan.topology)
         counts = ragged_counts(dag) if axes is None and dag is not None else regular_counts(axes or ())
-        for what, count in (("nodes", counts.nodes), ("edges", counts.edges), ("line edges", counts.line_edges)):
+        for what, count in (("nodes", counts.nodes), ("edges", counts.edges)):
             refuse_above_largest(what, count, scan.topology.span)
+        # On a ragged topology there may be a way to do without them.
+        if axes is not None or any(set(PORT_INDICES) <= set(leaf.indices) for leaf in scan.leaves):
+            refuse_above_largest("line edges", counts.line_edges, scan.topology.span)
         return cls(scan, facts, dag, counts, axes, dtype, mode, memory_limit, batch)
 
     @property

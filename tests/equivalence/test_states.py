@@ -47,7 +47,7 @@ def product(evaluate: Any, tree: Any, seed: int) -> Any:
     return jax.value_and_grad(total)(tree)
 
 
-@pytest.mark.parametrize("strategy", ["recurrent", "parallel", "chunkwise"])
+@pytest.mark.parametrize("strategy", ["recurrent", "parallel", "chunkwise", "linear"])
 def test_sequence(strategy: str) -> None:
     """Ten steps as one, two and seven."""
     whole = piece("chain(t = 10)", "forward", strategy)
@@ -77,7 +77,7 @@ def test_image(strategy: str, directions: str, pieces: Any) -> None:
     close(by_tiles(evaluate, pieces, SENSES[directions], tree), whole(*tree, return_state=True))
 
 
-@pytest.mark.parametrize("strategy", ["recurrent", "dense"])
+@pytest.mark.parametrize("strategy", ["recurrent", "dense", "nodes", "dense_nodes"])
 def test_graph(strategy: str) -> None:
     whole = piece(SMALL, "forward", strategy)
     dag = whole.dag

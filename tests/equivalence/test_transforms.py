@@ -15,9 +15,13 @@ BY_NAME = {case.name: case for case in CASES}
 CHOSEN = (
     ("chain 9 delta", "recurrent"),
     ("chain 17", "chunkwise"),
+    ("chain 17", "linear"),
     ("grid 5x3", "parallel"),
     ("dag D", "recurrent"),
     ("dag D", "dense"),
+    ("factors", "nodes"),
+    ("factors", "dense_nodes"),
+    ("factors matrix", "nodes"),
     ("tree", "chunkwise"),
     ("grid 4x7 constant", "impulse"),
     ("grid 5x3 exact", "raster"),

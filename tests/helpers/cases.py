@@ -143,7 +143,7 @@ SHARES = """
     share[out] = softmax(linear(x, e[out]), over = out)
     source = 1
     transition[out, in] = share
-    mark[in] = share[in]
+    mark = 1
     direct = 1
     normalize sum
 """

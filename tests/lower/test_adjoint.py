@@ -92,3 +92,21 @@ def test_forward_mode_does_not() -> None:
 def test_saved_values_are_computed_once() -> None:
     text = str(jax.make_jaxpr(jax.grad(loss(function), 1))(WEIGHTS, X))
     assert text.count("= sin") == 2  # one in the forward pass, one for the cotangent of b, which is not asked for
+
+
+def test_a_result_that_does_not_depend_on_what_is_mapped() -> None:
+    """Under `jit` too, where the function is mapped over before its derivative is known."""
+
+    def product(a: Any, b: Any) -> tuple[Any, Any]:
+        return a * b, 2 * b
+
+    def pulled(args: tuple[Any, ...], _: Any, cotangent: Any) -> tuple[Any, ...]:
+        return jnp.sum(cotangent[0] * args[1]), cotangent[0] * args[0] + 2 * cotangent[1]
+
+    ours = jax.jit(with_adjoint(product, lambda a, b: (product(a, b), None), pulled))
+
+    def total(f: Any) -> Any:
+        return lambda a, b: sum(part.sum() for part in jax.vmap(f, (0, None))(a, b))
+
+    args = (jnp.arange(3.0), jnp.ones(2))
+    near(jax.grad(total(ours), (0, 1))(*args), jax.grad(total(product), (0, 1))(*args))

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from stmlang.plan.candidate import Strategy
-from stmlang.plan.candidates import chunkwise, dense, impulse, linear, parallel, raster, recurrent
+from stmlang.plan.candidates import (
+    chunkwise,
+    dense,
+    dense_nodes,
+    impulse,
+    linear,
+    nodes,
+    parallel,
+    raster,
+    recurrent,
+)
 
 CANDIDATES: tuple[Strategy, ...] = (
     recurrent.STRATEGY,
     parallel.STRATEGY,
     chunkwise.STRATEGY,
     dense.STRATEGY,
+    nodes.STRATEGY,
+    dense_nodes.STRATEGY,
     linear.STRATEGY,
     impulse.STRATEGY,
     raster.STRATEGY,

@@ -12,6 +12,7 @@ from math import prod
 
 from stmlang.plan.candidate import Candidate, Config, ConfigValue, Rejection, Stage, Strategy, freeze
 from stmlang.plan.counts import widest_wavefront
+from stmlang.plan.levels import needs_line_edges
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import (
     TRAINING_OPS,
@@ -50,7 +51,7 @@ class Tiling:
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
     """A few tilings at every depth between single nodes and the whole."""
-    if reason := needs_scalar_gates(problem):
+    if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
         return [Rejection(NAME, reason)]
     configs: Iterable[Mapping[str, ConfigValue]]
     if problem.axes is not None:
@@ -93,7 +94,7 @@ def _nearest_divisor(size: int, wanted: int) -> int:
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """The costs of a tiling: `{"tile": (c1, c2, ...)}`, a side for each axis of a regular topology, or `{"block": 2^l}`."""
-    if reason := needs_scalar_gates(problem):
+    if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
         return Rejection(NAME, reason)
     if problem.counts.nodes == 0:
         return Rejection(NAME, "there are no nodes to cut into tiles")

@@ -1,4 +1,4 @@
-"""The gating matrix by a dense triangular inverse over the line graph: `G = S (I - T)^-1 M`.
+"""The gating matrix by a dense inverse over the line graph: `G = S (I - T)^-1 M`.
 
 `E^2` memory and `E^3` work, but few and large operations: for small graphs of any shape.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.plan.levels import inverse_cost
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
 
@@ -33,7 +34,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     attention = attention_stage(problem, 1, nodes, shared_passes(problem))
     gates = gates_stage(problem)
     item = problem.accumulator
-    matrices = problem.lanes * (2 * _padded(edges) ** 2 + 2 * edges * nodes + nodes * nodes) * item
+    matrices = problem.lanes * (2 * edges * edges + 3 * edges * nodes + nodes * nodes) * item
     pairs = problem.batch * problem.heads * nodes * nodes * item
     ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
     return Candidate(
@@ -48,27 +49,18 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     )
 
 
-def _padded(edges: int) -> int:
-    """The side of the matrix that is inverted: halves have to be equal."""
-    return 1 << max(edges - 1, 0).bit_length()
-
-
 def _inverse(problem: Problem) -> Stage:
-    """`(I - T)^-1` put together from halves, two products of `h x h` for each pair of them; then times M, and S times that. The
-    sources' rows are sparse, but multiplied out densely."""
+    """`(I - T)^-1`, then times M, and S times that. The sources' rows are sparse, but multiplied out densely."""
     edges, nodes = problem.counts.edges, problem.counts.nodes
-    side = _padded(edges)
-    flops = 2 * side * (side * side - 1) // 3 + 2 * edges * edges * nodes + 2 * nodes * edges * nodes
-    # Every level writes its inverses once as products and once put together, and reads them for the next.
-    numbers = 6 * side * side + 4 * edges * nodes + 2 * nodes * nodes
+    flops, numbers, products = inverse_cost(edges, problem.counts.levels)
     return Stage(
-        "triangular inverse",
+        "inverse over edges",
         "matmul",
-        problem.lanes * flops,
-        problem.lanes * numbers * problem.accumulator,
-        ops=12 + 6 * side.bit_length(),
-        products=problem.lanes * side,
+        problem.lanes * (flops + 2 * edges * edges * nodes + 2 * nodes * edges * nodes),
+        problem.lanes * (numbers + 6 * edges * nodes + 3 * edges * edges + 2 * nodes * nodes) * problem.accumulator,
+        ops=20 * (1 if problem.axes is not None else problem.directions),
+        products=problem.lanes * (products + 2),
     )
 
 
-STRATEGY = Strategy(NAME, "gating matrix by a triangular inverse over edges", propose, build)
+STRATEGY = Strategy(NAME, "gating matrix by an inverse over edges", propose, build)

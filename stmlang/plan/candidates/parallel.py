@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
+from stmlang.plan.levels import needs_line_edges
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import (
     TRAINING_OPS,
@@ -37,7 +38,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     """It has no settings."""
     if config:
         return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
-    if reason := needs_scalar_gates(problem):
+    if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
         return Rejection(NAME, reason)
     nodes = problem.counts.nodes
     if nodes == 0:

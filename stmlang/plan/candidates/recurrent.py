@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from stmlang.graph.steps import edge_level_sizes
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.plan.levels import EDGE_PASSES, level_sweep, matrix_width, needs_line_edges
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
 
 NAME = "recurrent"
 STATE_PASSES = 12
-"""How often a step reads or writes numbers of its states: measured, against the bandwidth, on a CPU."""
+"""How often a step of a grid's wavefronts reads or writes numbers of its states: measured, against the bandwidth, on a CPU."""
 
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
@@ -27,12 +29,17 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     if config:
         return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
     counts, item = problem.counts, problem.accumulator
+    if problem.axes is None and problem.dag is not None:
+        if reason := needs_line_edges(problem):
+            return Rejection(NAME, reason)
+        sizes, held = edge_level_sizes(problem.dag), counts.edges + counts.entering
+        return level_sweep(NAME, problem, sizes, EDGE_PASSES, held, counts.slots)
     sweep = _sweep(problem)
     # Training keeps what a step reads, passes on, adds and marks, each of the size of its states, padded to the widest level.
     stored = 4 * problem.lanes * counts.levels * counts.step_edges * problem.state * item
     alive = problem.lanes * (counts.slots + counts.step_edges) * problem.state * item
     gates = gates_stage(problem)
-    ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
+    ops = gate_ops(problem) + 240
     return Candidate(
         NAME,
         (),
@@ -49,7 +56,7 @@ def _sweep(problem: Problem) -> Stage:
     """Per line edge one application of a transition, per edge one source and one mark, per node the query's product."""
     counts, levels = problem.counts, problem.counts.levels
     state = problem.state
-    per_line_edge = 2 * state * _matrix_width(problem)
+    per_line_edge = 2 * state * matrix_width(problem)
     numbers = levels * (counts.step_line_edges * per_line_edge + counts.step_edges * 5 * state + counts.width * 4 * state)
     # A step gathers the states that enter, passes them on, adds to them, marks and reads them, and scatters what leaves.
     touched = levels * counts.step_edges * state * STATE_PASSES
@@ -75,13 +82,6 @@ def _adjoint_sweep(sweep: Stage, stored: int) -> Stage:
         ops=40,
         products=2 * sweep.products,
     )
-
-
-def _matrix_width(problem: Problem) -> int:
-    """How many numbers of a column a transition reads for one of its results: the sizes of the axes it mixes."""
-    sizes = {"key'": problem.key, "value'": problem.value, "track'": problem.track}
-    indices = set(problem.scan.gate("transition").indices)
-    return max(1, sum(size for index, size in sizes.items() if index in indices))
 
 
 STRATEGY = Strategy(NAME, "sweep over topological levels", propose, build)

@@ -1,0 +1,39 @@
+"""The recurrence on node states: rank-one transitions over trees, DAGs and products, level by level.
+
+Work is linear in edges, and no line edge is counted, as none is made. Training keeps one state a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from stmlang.graph.steps import node_arcs
+from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
+from stmlang.plan.levels import NODE_PASSES, level_sweep, needs_node_states
+from stmlang.plan.problem import Problem
+
+NAME = "nodes"
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """One candidate for rank-one transitions on ragged topologies."""
+    yield build(problem, {})
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """It has no settings."""
+    if config:
+        return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
+    if problem.axes is not None or problem.dag is None:
+        return Rejection(NAME, "it is for trees and DAGs: a grid's rows and wavefronts are regular")
+    if reason := needs_node_states(problem):
+        return Rejection(NAME, reason)
+    counts = problem.counts
+    sizes = np.bincount(node_arcs(problem.dag).level, minlength=1)
+    held = counts.nodes + counts.entering
+    return level_sweep(NAME, problem, sizes, NODE_PASSES, held, min(held, counts.slots + counts.entering))
+
+
+STRATEGY = Strategy(NAME, "sweep over levels, one state a node", propose, build)
