@@ -13,6 +13,7 @@ from stmlang.plan.candidates import (
     parallel,
     raster,
     recurrent,
+    rows,
 )
 
 CANDIDATES: tuple[Strategy, ...] = (
@@ -25,4 +26,5 @@ CANDIDATES: tuple[Strategy, ...] = (
     linear.STRATEGY,
     impulse.STRATEGY,
     raster.STRATEGY,
+    rows.STRATEGY,
 )

@@ -1,0 +1,233 @@
+"""A grid as a chain of rows: the states on the edges between two rows are a short vector, and rows far apart meet in it.
+
+A row (all nodes at one place along the axis that is cut; of a volume a slab) is a block whose entering and leaving edges are
+those along that axis, `width` of each. So a run of rows has matrices `T (width, width)`, `S (node, width)`, `M (width, node)`,
+and what the nodes of a later run b read of those of an earlier run a is `S_a M_b`, a product over `width` numbers. Runs are
+doubled: what two neighbours see of each other meets their scores at once and is not kept, and they become one run,
+
+    T = T_a T_b,      S = [S_a T_b; S_b],      M = [M_a, T_a M_b].
+
+So no gating matrix is ever whole, no part of it is made twice, and none of its zeros are. Directions are summed on the way:
+those of one sense along the cut axis add up inside of one product, and of two neighbours each reads the other in one sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from stmlang.lower import parallel
+from stmlang.lower.block import Block, matmul, transposed
+from stmlang.lower.operands import Operands, flip, scalars
+from stmlang.lower.slabs import Slabs, cut_first, declared, joined, pad_rows, rows_of, taken_apart
+from stmlang.lower.strategy import Setup, Tables, Whole
+
+
+class Layout(NamedTuple):
+    """How a grid is cut: along which axis, of what size; how many rows the first runs hold, and how many such runs there are, a
+    power of two, the last ones filled up; the other axes; and about how many targets are worked on at a time."""
+
+    axis: int
+    size: int
+    rows: int
+    runs: int
+    others: tuple[int, ...]
+    targets: int
+
+    def cut_first(self, entries: Sequence[int]) -> tuple[int, ...]:
+        """What belongs to the axes, that of the cut one first."""
+        return (entries[self.axis], *entries[: self.axis], *entries[self.axis + 1 :])
+
+
+class Runs(NamedTuple):
+    """Neighbouring runs of rows, all of one size, in declared order; `sense` counts the directions that add up."""
+
+    through: Float[Array, "lane sense run width width"]
+    source: Float[Array, "lane sense run node width"]
+    mark: Float[Array, "lane sense run node width"]
+
+
+class Inputs(NamedTuple):
+    query: Float[Array, "lane run node key"]
+    key: Float[Array, "lane run node key"]
+    value: Float[Array, "lane run node value"]
+
+
+def layout(setup: Setup) -> Layout:
+    """The layout that a configuration means."""
+    axes = setup.axes
+    assert axes is not None
+    axis, rows, targets = (setup.config[name] for name in ("axis", "rows", "targets"))
+    assert isinstance(axis, int)
+    assert isinstance(rows, int)
+    assert isinstance(targets, int)
+    runs = 1
+    while rows * runs < axes[axis]:
+        runs *= 2
+    return Layout(axis, axes[axis], rows, runs, axes[:axis] + axes[axis + 1 :], targets)
+
+
+# --- two neighbours ----------------------------------------------------------------------------------------------------
+
+
+def _pairs(runs: Runs | None) -> tuple[Runs, Runs] | None:
+    """The first and the second runs of all pairs."""
+    if runs is None:
+        return None
+    through, source, mark = (taken_apart(part, 2) for part in runs)
+    return Runs(through[0], source[0], mark[0]), Runs(through[1], source[1], mark[1])
+
+
+def _between(inputs: Inputs, forward: tuple[Runs, Runs] | None, backward: tuple[Runs, Runs] | None, targets: int) -> Array:
+    """What the runs of every pair read of each other: the second of the first in the forward sense, the first of the second in
+    the backward one. `(lane, run, node, value)`."""
+    if forward is not None and backward is not None and forward[0].mark.shape != backward[0].mark.shape:
+        return _between(inputs, forward, None, targets) + _between(inputs, None, backward, targets)
+    marks, sources = list[Array](), list[Array]()
+    if backward is not None:
+        marks.append(backward[0].mark)
+        sources.append(backward[1].source)
+    if forward is not None:
+        marks.append(forward[1].mark)
+        sources.append(forward[0].source)
+    first, last = (0 if backward is not None else 1), (2 if forward is not None else 1)
+    query, key, value = (part.reshape(part.shape[0], -1, 2, *part.shape[2:]) for part in inputs)
+    key, value = (jnp.flip(part, 2)[:, :, first:last] for part in (key, value))
+    found = _attended(query[:, :, first:last], key, value, _side_by_side(marks), _side_by_side(sources), targets)
+    if last - first == 1:
+        found = jnp.pad(found, [(0, 0), (0, 0), (first, 2 - last), (0, 0), (0, 0)])
+    return found.reshape(inputs.value.shape)
+
+
+def _side_by_side(parts: Sequence[Array]) -> Array:
+    """`(lane, sense, pair, node, width)`, one for each half that reads, as `(lane, pair, half, node, sense * width)`."""
+    array = jnp.moveaxis(jnp.stack(parts, axis=3), 1, -2)
+    return array.reshape(*array.shape[:-2], -1)
+
+
+def _attended(query: Array, key: Array, value: Array, mark: Array, source: Array, targets: int) -> Array:
+    """`((Q K^T) o (M S^T)) V`, all targets at once, or, where they are more than `targets`, part by part: nothing that has a
+    number for each pair of nodes outlives its part."""
+
+    def part(query: Array, mark: Array) -> Array:
+        return matmul(matmul(query, transposed(key)) * matmul(mark, transposed(source)), value)
+
+    size = query.shape[-2]
+    while size > targets and size % 2 == 0:
+        size //= 2
+    if size == query.shape[-2]:
+        return part(query, mark)
+
+    def cut(array: Array) -> Array:
+        return jnp.moveaxis(array.reshape(*array.shape[:-2], -1, size, array.shape[-1]), -3, 0)
+
+    def one(given: tuple[Array, Array]) -> Array:
+        return part(*given)
+
+    found = cast(Array, jax.lax.map(jax.checkpoint(one), (cut(query), cut(mark))))
+    return jnp.moveaxis(found, 0, -3).reshape(*query.shape[:-1], value.shape[-1])
+
+
+def _doubled(pair: tuple[Runs, Runs] | None, sense: int) -> Runs | None:
+    """Every pair of neighbours as one run; in the backward sense the second comes first."""
+    if pair is None:
+        return None
+    before, after = pair[::sense]
+    source = [matmul(before.source, after.through), after.source]
+    mark = [before.mark, matmul(after.mark, transposed(before.through))]
+    return Runs(
+        matmul(before.through, after.through),
+        jnp.concatenate(source[::sense], axis=-2),
+        jnp.concatenate(mark[::sense], axis=-2),
+    )
+
+
+# --- a grid ------------------------------------------------------------------------------------------------------------
+
+
+def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | None, targets: int) -> Array:
+    """What all nodes read: inside of the first runs by what they see of themselves, then of neighbours, in runs twice as long
+    each time. `(lane, node, value)`."""
+    query, key, value = inputs
+    found = matmul(matmul(query, transposed(key)) * seen, value)
+    found = found.reshape(found.shape[0], -1, found.shape[-1])
+    while (runs := inputs.value.shape[1]) > 1:
+        ahead, back = _pairs(forward), _pairs(backward)
+        found = found + _between(inputs, ahead, back, targets).reshape(found.shape)
+        if runs > 2:
+            forward, backward = _doubled(ahead, 1), _doubled(back, -1)
+        inputs = Inputs(*(part.reshape(part.shape[0], -1, 2 * part.shape[2], part.shape[3]) for part in inputs))
+    return found
+
+
+def _first_runs(setup: Setup, operands: Operands) -> list[Slabs]:
+    """The first runs of every direction, `(head, run, ., .)`."""
+    grid, directions = layout(setup), setup.problem.scan.directions
+    gates = cut_first(scalars(operands), grid.axis, 1 + len(grid.others))
+    missing = grid.rows * grid.runs - grid.size
+    before = [missing if direction.senses[grid.axis] < 0 else 0 for direction in directions]
+    runs = joined(rows_of(pad_rows(gates, before, missing)), grid.rows)
+    parts = zip(*(jnp.split(part, len(directions)) for part in runs), strict=True)
+    return [
+        declared(Slabs(*(jnp.squeeze(array, 0) for array in part)), grid.cut_first(direction.senses), (grid.rows, *grid.others))
+        for part, direction in zip(parts, directions, strict=True)
+    ]
+
+
+def _inputs(grid: Layout, operands: Operands, senses: Sequence[int]) -> Inputs:
+    """Queries, keys and values in declared order, `(head, run, node, index)`."""
+
+    def laid(array: Array) -> Array:
+        array = jnp.moveaxis(flip(array, senses, 1), 1 + grid.axis, 1)
+        missing = grid.rows * grid.runs - grid.size
+        array = jnp.pad(array, [(0, 0), (0, missing), *((0, 0) for _ in range(array.ndim - 2))])
+        return array.reshape(array.shape[0], grid.runs, -1, array.shape[-1])
+
+    return Inputs(*(laid(part[0]) for part in operands.inputs))
+
+
+def _summed(slabs: Sequence[Slabs]) -> Runs | None:
+    """Directions of one sense, which add up."""
+    if not slabs:
+        return None
+    return Runs(*(jnp.stack(parts, axis=1) for parts in list(zip(*slabs, strict=True))[:3]))
+
+
+def _outputs(setup: Setup, tables: Tables, operands: Operands) -> Array:
+    del tables
+    scan, grid = setup.problem.scan, layout(setup)
+    slabs, senses = _first_runs(setup, operands), [direction.senses[grid.axis] for direction in scan.directions]
+    inputs = _inputs(grid, operands, scan.directions[0].senses)
+    found: list[Array] = []
+    if scan.combine == "sum":
+        forward, backward = (_summed([slab for slab, s in zip(slabs, senses, strict=True) if s == sense]) for sense in (1, -1))
+        seen = sum((slab.seen for slab in slabs[1:]), slabs[0].seen)
+        found.append(_read(inputs, seen, forward, backward, grid.targets))
+    else:
+        for slab, sense in zip(slabs, senses, strict=True):
+            runs = _summed([slab])
+            found.append(_read(inputs, slab.seen, *((runs, None) if sense > 0 else (None, runs)), grid.targets))
+    return jnp.stack([_unlaid(grid, part) for part in found])
+
+
+def _unlaid(grid: Layout, array: Array) -> Array:
+    """`(head, node, value)` as `(head, *axes, value)`."""
+    array = array.reshape(array.shape[0], -1, *grid.others, array.shape[-1])[:, : grid.size]
+    return jnp.moveaxis(array, 1, 1 + grid.axis)
+
+
+def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
+    del tables
+    return parallel.LOWERING.block(setup, (), operands)
+
+
+def _tables(setup: Setup) -> Tables:
+    del setup
+    return ()
+
+
+LOWERING = Whole(_tables, _block, outputs=_outputs)
