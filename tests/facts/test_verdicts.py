@@ -214,7 +214,7 @@ def test_library(name: str) -> None:
     assert name in library_specs()
     facts = analyse(load(f"std:{name}"))
     assert facts.verdict.kind == LIBRARY[name]
-    assert (facts.rank_one is not None) == (name not in ("plstm/image_d", "plstm/volume_d", "plstm/dag_p", "plstm/dag_d"))
+    assert (facts.rank_one is not None) == (name not in ("plstm/image_d", "plstm/volume_d", "plstm/dag_d"))
 
 
 def test_the_reference_form_of_p_mode_is_not_proved() -> None:

@@ -74,8 +74,8 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3304": (
         "schedule too large",
-        "A sweep over the levels of a graph is driven by tables as wide as the widest step. A graph with many levels of "
-        "which one node has a huge number of edges would make tables of more than 2^31 - 1 entries.",
+        "A sweep over the levels of a graph is driven by tables with a row for each step, all rows of one width. So many rows "
+        "of that width were asked for that the tables would have more than 2^31 - 1 entries.",
     ),
     "STM3401": (
         "unreadable graph file",
