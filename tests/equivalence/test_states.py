@@ -64,7 +64,7 @@ def test_sequence(strategy: str) -> None:
     close(product(cut, tree, 1), product(lambda *tree: whole(*tree, return_state=True), tree, 1))
 
 
-@pytest.mark.parametrize("strategy", ["recurrent", "parallel"])
+@pytest.mark.parametrize("strategy", ["recurrent", "parallel", "raster"])
 @pytest.mark.parametrize("directions", SENSES)
 @pytest.mark.parametrize("pieces", [((3, 3), (4,)), ((3, 3), (2, 2))], ids=["halves", "tiles"])
 def test_image(strategy: str, directions: str, pieces: Any) -> None:

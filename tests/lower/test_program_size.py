@@ -68,3 +68,11 @@ def test_tables_are_arguments(strategy: str) -> None:
             shape = re.search(r"tensor<([0-9x]+)x[a-z][0-9a-z]*>$", line.strip())
             assert shape is not None
             assert prod(int(size) for size in shape[1].split("x")) <= 64, line[:200]
+
+
+def test_a_raster_sweep_does_not_grow_with_the_grid() -> None:
+    ways = [(16, 24, 1), (64, 32, 1), (64, 32, 4)]
+    texts = [text(compiled(GRID, "raster", {"tile": (8, 8), "segments": s}, rows=y, cols=x)) for y, x, s in ways]
+    counts = [found.count(" = ") for found in texts]
+    assert counts[0] == counts[1] < 900
+    assert counts[2] < counts[1] + 100

@@ -18,12 +18,14 @@ from stmlang.plan.work import TRAINING_OPS, adjoint, boundary, gate_ops, gates_s
 NAME = "raster"
 SIDES = (2, 4, 8)
 """Tiles are about so long along every axis."""
-MANY_SLABS = 16
-"""From here on segments are proposed: below, they save too little."""
+MANY_SLABS = 32
+"""From here on there are segments, which take a seventh longer: below, they save too little."""
 STATE_PASSES = 6
 """How often a step reads or writes the border states of its tile, where they are in no cache."""
 GATE_PASSES = 8
 """How often a number of a tile's matrices is read or written while they are made and used."""
+ADJOINT = 2.8
+"""A sweep's adjoint to the sweep: twice the work, half of it in products of transposed matrices, which are slower."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Cut:
 
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """Tiles of a few sizes, with and without segments."""
+    """Tiles of a few sizes."""
     if reason := _refusal(problem):
         return [Rejection(NAME, reason)]
     axes = problem.axes
@@ -62,12 +64,10 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
 
 
 def proposed(axes: tuple[int, ...]) -> Iterator[Cut]:
-    """Cubes, as nearly as equal parts of every axis allow; and with about as many segments as slabs in each."""
+    """Cubes, as nearly as equal parts of every axis allow; of many slabs about as many segments as slabs in each."""
     for tile in dict.fromkeys(tuple(_equal_part(size, side) for size in axes) for side in SIDES):
-        cut = _cut(axes, tile, 1)
-        yield cut
-        if cut.tiles[0] >= MANY_SLABS:
-            yield _cut(axes, tile, isqrt(cut.tiles[0]))
+        slabs = -(-axes[0] // tile[0])
+        yield _cut(axes, tile, isqrt(slabs) if slabs >= MANY_SLABS else 1)
 
 
 def _equal_part(size: int, wanted: int) -> int:
@@ -109,7 +109,7 @@ def _refusal(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, cut: Cut) -> Candidate:
     gates, matrices, sweep = gates_stage(problem), _matrices(problem, cut), _sweep(problem, cut)
-    backward = adjoint(sweep)
+    backward = adjoint(sweep, ADJOINT, ADJOINT)
     # A slab's states are made again, but nothing is read of them; and those of a segment once more.
     again = Stage("raster sweep, again", sweep.kind, sweep.flops // 2, sweep.bytes // 2, sweep.steps)
     repeated = (matrices, again, again) if cut.segments > 1 else (again,)
