@@ -30,8 +30,6 @@ class Nodes(NamedTuple):
     query: Float[Array, "node lane key"]
     key: Float[Array, "node lane key"]
     value: Float[Array, "node lane value"]
-    strength: Float[Array, "node lane 1"] | None = None
-    along: Float[Array, "node lane key"] | None = None
 
 
 State = Float[Array, "lane key value"]
@@ -81,8 +79,7 @@ def _idle(nodes: Nodes, own: Array | None) -> Nodes:
     """Nodes that are not a chunk's own pass the state on and add nothing to it."""
     if own is None:
         return nodes
-    strength = None if nodes.strength is None else jnp.where(own, nodes.strength, 0)
-    return nodes._replace(source=jnp.where(own, nodes.source, 0), decay=jnp.where(own, nodes.decay, 1), strength=strength)
+    return nodes._replace(source=jnp.where(own, nodes.source, 0), decay=jnp.where(own, nodes.decay, 1))
 
 
 def _slice(nodes: Nodes, start: Array, size: int) -> Nodes:
