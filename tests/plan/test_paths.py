@@ -1,0 +1,81 @@
+"""The library's specs: the fact that each is written for, and the path that it is meant to take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stmlang.check import library_specs, load
+from stmlang.facts import Facts, analyse, show_facts
+from stmlang.graph.build import dag_of
+from stmlang.plan import Problem, make_plan
+from stmlang.plan.candidates import CANDIDATES
+from stmlang.plan.target import CPU
+from stmlang.scan.sizes import unbound
+
+RANK_ONE = "rank one"
+CLOSED = "zero at [out = cols, in = rows]"
+CONSTANT = "one impulse response tells everything"
+SIZES = {"rows": 14, "cols": 14, "planes": 6, "depth": 6, "time": 1024}
+
+PATHS: dict[str, tuple[str, str]] = {
+    "plstm/chain": ("proved P", "linear"),
+    "plstm/image_p": (RANK_ONE, "rows"),
+    "plstm/image_p_reference": (RANK_ONE, "rows"),
+    "plstm/image_d": (CLOSED, "separable"),
+    "plstm/image_constant": (CONSTANT, "impulse"),
+    "plstm/volume_p": (RANK_ONE, "rows"),
+    "plstm/volume_d": (CLOSED, "rows"),
+    "plstm/dag_p": (RANK_ONE, "dense_nodes"),
+    "plstm/dag_d": ("proved D", "dense"),
+    "chain/mlstm": ("|transition| <= 1 because sigmoid lies in [0, 1]", "linear"),
+    "chain/gla": ("transition  [0, 1]  varies along key", "linear"),
+    "chain/deltanet": ("identity - u u^T * strength", "recurrent"),
+}
+"""The fact, as `explain` words it, and the strategy, both forward and with gradients."""
+
+
+def prepared(name: str, **more: int) -> tuple[Facts, Any]:
+    sizes = {axis: SIZES.get(axis, 6) for axis in unbound(load(f"std:{name}"))}
+    scan = load(f"std:{name}", {**sizes, **more})
+    dag = dag_of(scan.topology)
+    return analyse(scan, dag), dag
+
+
+def strategy_of(name: str, mode: Any, **more: int) -> str:
+    facts, dag = prepared(name, **more)
+    return make_plan(Problem.of(facts.scan, dag, "float32", facts=facts, mode=mode), CPU).strategy
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+@pytest.mark.parametrize("name", PATHS)
+def test_library(name: str, mode: str) -> None:
+    fact, strategy = PATHS[name]
+    facts, _ = prepared(name)
+    assert fact in show_facts(facts)
+    assert strategy_of(name, mode) == strategy
+
+
+def test_large_grids_are_swept() -> None:
+    """Where the square of the number of nodes is too much, states go from tile to tile."""
+    for name in ("plstm/image_p", "plstm/image_d"):
+        assert strategy_of(name, "inference", rows=256, cols=256, heads=1) == "raster"
+        assert strategy_of(name, "training", rows=256, cols=256, heads=1) == "raster"
+
+
+def test_trees_and_large_graphs_are_swept_by_levels() -> None:
+    assert strategy_of("plstm/tree", "training", depth=12) in ("nodes", "recurrent")
+
+
+def test_every_strategy_is_explained() -> None:
+    """docs/strategies.md has a row for each."""
+    from tests.test_documents import ROOT
+
+    text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
+    assert [strategy.name for strategy in CANDIDATES if f"| `{strategy.name}` |" not in text] == []
+
+
+def test_every_scan_of_the_library_is_listed() -> None:
+    scans = {name for name in library_specs() if name != "gates"}
+    assert scans - set(PATHS) == {"plstm/tree"}
