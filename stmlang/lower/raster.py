@@ -18,8 +18,9 @@ from stmlang.lower.grid import crop_border, pad_border, pad_grid, tiled, untiled
 from stmlang.lower.operands import Operands, Scalars, lanes_of, scalars
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.sweep import line_counts
-from stmlang.lower.tile import Tile, TileGates, exchange, tile_gates
+from stmlang.lower.tile import Tile, TileGates, Turns, exchange, tile_gates
 from stmlang.lower.walk import States, in_segments, walk
+from stmlang.plan.candidates.raster import unturned
 
 
 def _tables(setup: Setup) -> Tables:
@@ -50,7 +51,8 @@ def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tu
     entering = _entering(lanes_of(jnp.squeeze(border, 3)), tiles, tile)
     part = _moved(jax.tree.map(lanes_of, Part(*operands.inputs, scalars(operands))), 1, 0)
 
-    leaving, outputs = in_segments(lambda states, part: _segment(states, part, tile), entering, part, segments)
+    turns = Turns(tile, *unturned(setup.problem))
+    leaving, outputs = in_segments(lambda states, part: _segment(states, part, turns), entering, part, segments)
     outputs = jnp.moveaxis(outputs, len(tiles), 0)
     outputs = untiled(outputs.reshape(*outputs.shape[: 1 + len(tiles)], *tile, outputs.shape[-1]), tiles, tile, 1)
     outputs = outputs[(slice(None), *(slice(0, size) for size in axes))]
@@ -66,13 +68,14 @@ def _moved(part: Part, axis: int, to: int) -> Part:
     return jax.tree.map(moved, part)
 
 
-def _segment(states: States, part: Part, tile: Sequence[int]) -> tuple[States, Array]:
+def _segment(states: States, part: Part, turns: Turns) -> tuple[States, Array]:
     """Slabs of tiles: the states that leave them, and outputs `(*tiles, lane, node, value)`."""
-    part = _moved(part, 0, 1)
+    part, tile = _moved(part, 0, 1), turns.tile
     tiles = [size // side for size, side in zip(part.query.shape[1:-1], tile, strict=True)]
     query, key, value = (_by_tile(array, tiles, tile) for array in part[:3])
-    data = Tile(query, key, value, _gates(part.gates, tiles, tile))
-    return walk(lambda states, at: exchange(at, states), states, data, recompute=True)
+    data = Tile(query, key, value, _gates(part.gates, tiles, turns))
+    through = exchange(turns)
+    return walk(lambda states, at: through(at, states), states, data, recompute=True)
 
 
 def _by_tile(array: Array, tiles: Sequence[int], tile: Sequence[int]) -> Array:
@@ -81,19 +84,19 @@ def _by_tile(array: Array, tiles: Sequence[int], tile: Sequence[int]) -> Array:
     return split.reshape(*split.shape[: len(tiles) + 1], prod(tile), array.shape[-1])
 
 
-def _gates(gates: Scalars, tiles: Sequence[int], tile: Sequence[int]) -> TileGates:
-    """The matrices of all tiles, `(*tiles, lane, target, source)`."""
-    rank = len(tile)
+def _gates(gates: Scalars, tiles: Sequence[int], turns: Turns) -> TileGates:
+    """The matrices of all tiles, with `(*tiles, lane)` in front."""
+    rank, lanes = len(tiles), gates.source.shape[0]
 
     def inside(array: Array) -> Array:
-        split = jnp.moveaxis(tiled(array, tiles, tile, 1), range(rank + 1), range(-rank - 1, 0))
+        split = jnp.moveaxis(tiled(array, tiles, turns.tile, 1), range(rank + 1), range(-rank - 1, 0))
         return split.reshape(*split.shape[: -rank - 1], -1)
 
     def outside(array: Array) -> Array:
-        array = array.reshape(*array.shape[:2], -1, *tiles)
-        return jnp.moveaxis(array, [2, 0, 1], [-3, -2, -1])
+        split = array.reshape(*array.shape[:-1], lanes, *tiles)
+        return jnp.moveaxis(split, range(-rank - 1, 0), [rank, *range(rank)])
 
-    return TileGates(*(outside(part) for part in tile_gates(Scalars(*(inside(part) for part in gates)), tile)))
+    return jax.tree.map(outside, tile_gates(Scalars(*(inside(part) for part in gates)), turns))
 
 
 # --- the border ------------------------------------------------------------------------------------------------------

@@ -54,6 +54,25 @@ def test_sizes(axes: str, config: Any) -> None:
     close(*(jax.jit(jax.value_and_grad(product(op)))(tree) for op in (found, simple)))
 
 
+PINS = {
+    "volume": [("b", "a"), ("c", "a"), ("c", "b")],
+    "straight first": [("b", "a"), ("c", "a")],
+    "pure first": [("a", "b"), ("a", "c")],
+    "straight": [(out, into) for out in "abc" for into in "abc" if out != into],
+}
+
+
+@pytest.mark.parametrize("name", PINS)
+def test_structural_zeros(name: str) -> None:
+    """Axes that are left or entered by no turn, or by neither: value, final states and every gradient."""
+    body = GIVEN + "".join(f"    transition[out = {out}, in = {into}] = 0\n" for out, into in PINS[name])
+    axes = "a = 3, b = 4, c = 2"
+    found = compiled(axes, "raster", {"tile": (2, 3, 2)}, body, "    directions all\n")
+    simple = compiled(axes, "recurrent", None, body, "    directions all\n")
+    tree = as_tree(random_arguments(found, 5))
+    close(*(jax.jit(jax.value_and_grad(product(op)))(tree) for op in (found, simple)))
+
+
 def test_second_derivatives() -> None:
     """Forward over reverse, and reverse over reverse."""
     tail = "    directions all\n"

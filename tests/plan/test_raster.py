@@ -73,3 +73,13 @@ def test_time_is_linear_and_segments_save_memory():
 def test_large_images_are_swept(spec, side):
     op = stmlang.compile(f"std:plstm/{spec}", rows=side, cols=side, target="cpu", heads=1)
     assert op.plan.strategy == "raster"
+
+
+def test_structural_zeros_halve_the_work():
+    def work(spec):
+        op = stmlang.compile(f"std:plstm/{spec}", rows=64, cols=64, strategy="raster", config={"tile": (8, 8)})
+        stages = op.plan.chosen.candidate.forward
+        return next(stage.flops for stage in stages if stage.name == "raster sweep")
+
+    assert work("image_d") < 0.6 * work("image_p")
+    assert raster.unturned(problem(grid(4, 4))) == ((False, False), (False, False))

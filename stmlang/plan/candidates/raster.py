@@ -1,8 +1,8 @@
 """A grid's tiles one after the other in raster order, with states on the edges between them.
 
-With tiles of `n` nodes and `e` entering edges the work is `(4 e + 2 e^2 / n) N d^2`, linear in the number of nodes. Memory
-holds a state for every line of the grid; training keeps those along the first axis once for each slab of tiles, or for each
-segment of slabs.
+With tiles of `n` nodes and `e` entering edges the work is `(4 e + 2 e^2 / n) N d^2`, linear in the number of nodes, and about
+half of it where transitions between axes are structurally zero, as they are in a multitree. Memory holds a state for every
+line of the grid; training keeps those along the first axis once for each slab of tiles, or for each segment of slabs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isqrt, prod
+
+import numpy as np
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
 from stmlang.plan.problem import Problem
@@ -96,6 +98,17 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     return _cost(problem, _cut(axes, tuple(min(side, size) for side, size in zip(tile, axes, strict=True)), segments))
 
 
+def unturned(problem: Problem) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """For each axis whether what moves along it never turns into another one, and whether nothing turns into it from another
+    one, as the transition's structural zeros tell. Directions flip axes, and so change nothing of this."""
+    rank = len(problem.axes or ())
+    turns = ~np.eye(rank, dtype=np.bool_)
+    if problem.facts is not None:
+        turns = turns & problem.facts.bounds.allowed
+    straight, pure = (tuple(not any(line) for line in table) for table in (turns.T.tolist(), turns.tolist()))
+    return straight, pure
+
+
 def _refusal(problem: Problem) -> str | None:
     """Why the scan cannot be swept."""
     if problem.axes is None:
@@ -151,12 +164,19 @@ def _matrices(problem: Problem, cut: Cut) -> Stage:
 
 
 def _sweep(problem: Problem, cut: Cut) -> Stage:
-    """Reading, writing and passing on the border states, and attention inside a tile."""
-    tiles, state = problem.lanes * cut.count, problem.state
-    border = 4 * cut.nodes * cut.edges * state + 2 * cut.edges**2 * state
+    """Reading, writing and passing on the border states, and attention inside a tile.
+
+    A node reads one state of a straight axis and those of all lines of another, and so on: see `stmlang.lower.tile`.
+    """
+    tiles, state, sides = problem.lanes * cut.count, problem.state, cut.tile
+    lines = [cut.nodes // side for side in sides]
+    turning, joined = ([count for count, keeps in zip(lines, kept, strict=True) if not keeps] for kept in unturned(problem))
+    touched = sum(turning) + sum(joined) + 2 * len(sides) - len(turning) - len(joined)
+    border = 2 * state * (cut.nodes * touched + sum(turning) * sum(joined))
     inside = 2 * cut.nodes**2 * (problem.key + problem.value)
     moved = STATE_PASSES * tiles * cut.edges * state * problem.accumulator
-    return Stage("raster sweep", "matmul", tiles * (border + inside), moved, steps=cut.count, products=5 * tiles)
+    products = tiles * (5 + 2 * sum(lines) - sum(turning) - sum(joined))
+    return Stage("raster sweep", "matmul", tiles * (border + inside), moved, steps=cut.count, products=products)
 
 
 STRATEGY = Strategy(NAME, "tiles in raster order, states between them", propose, build)
