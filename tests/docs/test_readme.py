@@ -42,7 +42,7 @@ def test_console_shows_what_the_command_prints(block: str) -> None:
     for line in lines:
         if line in ("...", ""):
             continue
-        row = re.match(r">? *([a-z]+(?: tile=\S+)?)  +\d", line)
+        row = re.match(r">? *([a-z_]+(?: \w+=\S+)*) +\d", line)
         wanted = row[1] if row else line.split("  ")[0] if line.startswith(("plan:", "   candidate")) else line
         assert wanted in printed, line
 
