@@ -13,7 +13,7 @@ from stmlang.facts import RankOne
 from stmlang.graph.dag import Dag
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.multitree import greedy_multitree
-from stmlang.lower import chunkwise, dense, dense_nodes, impulse, linear, nodes, parallel, raster, recurrent, rows
+from stmlang.lower import chunkwise, dense, dense_nodes, impulse, linear, nodes, parallel, raster, recurrent, rows, separable
 from stmlang.lower.reach import meets_line_edges, needed
 from stmlang.lower.strategy import Lowering, Setup, Tables
 from stmlang.lower.tables import Places
@@ -34,6 +34,7 @@ LOWERINGS: dict[str, Lowering] = {
     "impulse": impulse.LOWERING,
     "raster": raster.LOWERING,
     "rows": rows.LOWERING,
+    "separable": separable.LOWERING,
 }
 """One for each strategy in `stmlang.plan.candidates`; adding one is a file there, a file here and a line in each list."""
 

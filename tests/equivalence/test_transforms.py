@@ -25,6 +25,8 @@ CHOSEN = (
     ("tree", "chunkwise"),
     ("grid 4x7 constant", "impulse"),
     ("grid 5x3 exact", "raster"),
+    ("grid 7x5 turn", "separable"),
+    ("grid 4x7 turn", "separable"),
 )
 SOME = [
     pytest.param(case, next(way for way in case.strategies if way[0] == strategy), id=f"{name}-{strategy}")

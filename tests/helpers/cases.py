@@ -42,6 +42,11 @@ def impulse(*tiles: tuple[int, ...]) -> tuple[Way, ...]:
     return (("recurrent", None), ("parallel", None), *(("impulse", {"tile": tile}) for tile in tiles))
 
 
+def separable(*rows: int) -> tuple[Way, ...]:
+    """The strategy for grids of two axes with one turn closed, once for each number of lines in a block."""
+    return tuple(("separable", {"rows": count}) for count in rows)
+
+
 GIVEN = """
     source[out] = given()
     transition[out, in] = given()
@@ -68,6 +73,8 @@ MULTITREE = """
     mark[in] = param(0.5)
     direct = param(1)
 """
+ONE_TURN = GIVEN + "    transition[out = {}, in = {}] = 0\n"
+NO_TURN = ONE_TURN.format("cols", "rows") + "    transition[out = rows, in = cols] = 0\n"
 CYCLIC = """
     source[out] = sigmoid(linear(x))
     transition[out, in] = tanh(linear(x)) * softmax(linear(x), over = out)
@@ -186,6 +193,19 @@ BOTH, ALL, CONCAT, BACKWARD = (f"    directions {word}\n" for word in ("both", "
 NONE, PROPAGATE, DISTRIBUTE = (f"    stabilize {word}\n" for word in ("none", "P", "D"))
 
 
+BOTH_WAYS = "    directions +rows -cols, -rows +cols\n"
+TURN_SUM = """
+    q = softplus(q)
+    k = softplus(k)
+    source[out] = sigmoid(linear(x))
+    transition[out, in] = sigmoid(linear(x))
+    transition[out = cols, in = rows] = 0
+    mark[in] = sigmoid(linear(x))
+    direct = 1
+    normalize sum
+"""
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """`body` on `topology`; `exact` draws given gates from 0, 1 and -1 only. `files` are graph files of the data folder that
@@ -273,9 +293,16 @@ CASES: tuple[Case, ...] = (
         "grid 8x8 D",
         SQUARE.format(8, 8),
         MULTITREE + ALL + DISTRIBUTE,
-        (*ways({"tile": (3, 8)}, dense=False), *raster((3, 8))),
+        (*ways({"tile": (3, 8)}, dense=False), *raster((3, 8)), *separable(8, 3)),
         heads=1,
     ),
+    Case("grid 7x5 turn", SQUARE.format(7, 5), ONE_TURN.format("cols", "rows") + ALL + NONE, separable(7, 2), exact=True),
+    Case("grid 4x7 turn", SQUARE.format(4, 7), ONE_TURN.format("rows", "cols") + ALL + NONE, separable(3, 7), exact=True),
+    Case("grid 3x4 turn", SQUARE.format(3, 4), ONE_TURN.format("rows", "cols") + CONCAT + NONE, separable(3, 4)),
+    Case("grid 1x5 turn", SQUARE.format(1, 5), ONE_TURN.format("cols", "rows") + BACKWARD + NONE, separable(1), quick=False),
+    Case("grid 6x1 turn", SQUARE.format(6, 1), ONE_TURN.format("cols", "rows") + BOTH_WAYS + NONE, separable(4), quick=False),
+    Case("grid 4x3 no turn", SQUARE.format(4, 3), NO_TURN + BOTH_WAYS + NONE, separable(1, 4)),
+    Case("grid 5x4 turn sum", SQUARE.format(5, 4), TURN_SUM + ALL + DISTRIBUTE, separable(2)),
     Case(
         "grid 9x13",
         SQUARE.format(9, 13),

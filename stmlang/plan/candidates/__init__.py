@@ -14,6 +14,7 @@ from stmlang.plan.candidates import (
     raster,
     recurrent,
     rows,
+    separable,
 )
 
 CANDIDATES: tuple[Strategy, ...] = (
@@ -27,4 +28,5 @@ CANDIDATES: tuple[Strategy, ...] = (
     impulse.STRATEGY,
     raster.STRATEGY,
     rows.STRATEGY,
+    separable.STRATEGY,
 )

@@ -1,0 +1,89 @@
+"""Separable grids beyond the common suite: the tables, second derivatives, what a block holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import stmlang
+from stmlang.lower.turns import PortGates, pairs_of, terms
+from stmlang.runtime.measure import scan_program
+from tests.helpers.calls import as_tree, error, random_arguments
+from tests.helpers.cases import ALL, MULTITREE, NONE
+from tests.helpers.compilation import quick_compilation
+
+__all__ = ["quick_compilation"]
+
+
+def compiled(strategy: str, config: Any = None, axes: str = "rows = 3, cols = 4", dtype: str = "float64") -> Any:
+    text = f"scan test(heads = 2, key = 3, value = 2) on grid({axes}) {{\n{MULTITREE}{ALL}{NONE}}}\n"
+    return stmlang.compile(text, strategy=strategy, config=config, dtype=dtype)
+
+
+def test_directions_share_terms() -> None:
+    assert pairs_of([(1, 1), (1, -1), (-1, 1), (-1, -1)]) == [[0, 2], [1, 3]]
+    assert pairs_of([(1, 1), (-1, -1)]) == [[0], [1]]
+    assert pairs_of([(1, 1), (1, 1), (-1, 1)]) == [[0, 2], [1]]
+
+
+@pytest.mark.parametrize("senses", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
+def test_tables_are_products_along_the_path(senses: tuple[int, int]) -> None:
+    """With zeros, ones and minus ones, exactly."""
+    rng, (lines, size) = np.random.default_rng(0), (4, 5)
+    shape = (1, 1, lines, size)
+    gates = PortGates(*(jnp.asarray(rng.choice([0.0, 1.0, -1.0, 0.5], shape)) for _ in PortGates._fields))
+    (term,) = terms(gates, [senses], kept_apart=False)
+    g = PortGates(*(np.asarray(gate)[0, 0] for gate in gates))
+    for y0, x0, x in np.ndindex(lines, size, size):
+        between = np.prod([g.first[y0, u] for u in range(x0 + senses[1], x, senses[1])]) if (x - x0) * senses[1] > 0 else 0.0
+        turned = g.source_last[y0, x0] if x == x0 else g.source_first[y0, x0] * between * g.turn[y0, x]
+        assert term.after[0, y0, x0, x] == term.before[0, y0, x0, x] == turned
+        assert term.level[0, y0, x0, x] == g.source_first[y0, x0] * between * g.mark_first[y0, x]
+    for y0, y, x in np.ndindex(lines, lines, size):
+        between = np.prod([g.last[w, x] for w in range(y0 + senses[0], y, senses[0])]) if (y - y0) * senses[0] > 0 else 0.0
+        assert term.down[0, y0, y, x] == term.up[0, y0, y, x] == between * g.mark_last[y, x]
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_second_derivatives(rows: int) -> None:
+    """Forward over reverse, and reverse over reverse."""
+    found, simple = compiled("separable", {"rows": rows}), compiled("recurrent")
+    tree = as_tree(random_arguments(found, 1))
+    change = jax.tree.map(lambda array: np.random.default_rng(2).normal(size=array.shape), tree)
+
+    def total(op: Any) -> Any:
+        return lambda tree: sum(jnp.sum(jnp.sin(leaf)) for leaf in jax.tree.leaves(op(*tree, return_state=True)))
+
+    def over_forward(op: Any) -> Any:
+        return jax.jit(lambda tree: jax.jvp(jax.grad(total(op)), (tree,), (change,))[1])(tree)
+
+    def over_reverse(op: Any) -> Any:
+        def along(tree: Any) -> Any:
+            pairs = zip(jax.tree.leaves(jax.grad(total(op))(tree)), jax.tree.leaves(change), strict=True)
+            return sum(jnp.vdot(a, b) for a, b in pairs)
+
+        return jax.jit(jax.grad(along))(tree)
+
+    for product in (over_forward, over_reverse):
+        for mine, other in zip(jax.tree.leaves(product(found)), jax.tree.leaves(product(simple)), strict=True):
+            assert np.isfinite(mine).all()
+            assert error(mine, other) < 1e-10
+
+
+def test_bfloat16() -> None:
+    found, wanted = compiled("separable", {"rows": 2}, dtype="bfloat16"), compiled("recurrent")
+    tree = as_tree(random_arguments(wanted, 4))
+    h = found(*jax.tree.map(lambda array: jnp.asarray(array, jnp.bfloat16), tree[:4]))
+    assert error(h, wanted(*tree[:4])) < 2e-2
+
+
+def test_blocks_hold_a_tenth_of_what_the_gating_matrix_takes() -> None:
+    few, whole = (
+        scan_program(compiled(name, config, "rows = 32, cols = 32", "float32"), "training")
+        for name, config in (("separable", {"rows": 1}), ("parallel", None))
+    )
+    assert 10 * few.temporary_bytes < whole.temporary_bytes
