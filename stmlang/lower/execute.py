@@ -172,14 +172,19 @@ def _direct_term(program: Program, lane: Lane, gate: Array) -> Array:
     """`sum over k of q[k] D[k, v] k[k] v[v]`, `(direction, head, *nodes, value)`."""
     nodes = program.dag.node_shape
     sites = nodes if program.dag.regular is not None else (program.dag.node_count,)
-    query, key, value = (
-        jnp.moveaxis(input_nodes(lane.frame, lane.environment, name, sites), -2, 0).reshape(program.scan.heads, *nodes, -1)
-        for name in ("q", "k", "v")
-    )
+    query, key, value = (input_nodes(lane.frame, lane.environment, name, sites) for name in ("q", "k", "v"))
     if program.scan.normalize != "none":
         value = jnp.concatenate([value, jnp.ones((*value.shape[:-1], 1), value.dtype)], axis=-1)
     letters = varies(gate)
-    return contract(f"...{letters},...k,...k,...v->...v", squeezed(gate), query, key, value)
+
+    def laid(array: Array) -> Array:
+        return jnp.moveaxis(array, -2, 0).reshape(program.scan.heads, *nodes, -1)
+
+    if "k" in letters:
+        return contract(f"...{letters},...k,...k,...v->...v", squeezed(gate), *(laid(part) for part in (query, key, value)))
+    # Summed over the keys as they lie in memory, before heads are moved.
+    likeness = jnp.sum(query * key, axis=-1, keepdims=True)
+    return contract(f"...{letters},...k,...v->...v", squeezed(gate), laid(likeness), laid(value))
 
 
 def _combine(program: Program, found: Sequence[Lane], outputs: Array) -> Array:

@@ -13,17 +13,18 @@ those of one sense along the cut axis add up inside of one product, and of two n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, cast
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower import parallel
-from stmlang.lower.block import Block, matmul, transposed
+from stmlang.lower.block import Block, matmul
 from stmlang.lower.operands import Operands, flip, scalars
-from stmlang.lower.slabs import Slabs, cut_first, declared, joined, pad_rows, rows_of, taken_apart
+from stmlang.lower.slabs import Joined, cut_first, joined, pad_rows, rows_of, taken_apart, times_transposed, with_declared_nodes
 from stmlang.lower.strategy import Setup, Tables, Whole
 
 
@@ -114,7 +115,7 @@ def _attended(query: Array, key: Array, value: Array, mark: Array, source: Array
     number for each pair of nodes outlives its part."""
 
     def part(query: Array, mark: Array) -> Array:
-        return matmul(matmul(query, transposed(key)) * matmul(mark, transposed(source)), value)
+        return matmul(times_transposed(query, key) * times_transposed(mark, source), value)
 
     size = query.shape[-2]
     while size > targets and size % 2 == 0:
@@ -138,7 +139,7 @@ def _doubled(pair: tuple[Runs, Runs] | None, sense: int) -> Runs | None:
         return None
     before, after = pair[::sense]
     source = [matmul(before.source, after.through), after.source]
-    mark = [before.mark, matmul(after.mark, transposed(before.through))]
+    mark = [before.mark, times_transposed(after.mark, before.through)]
     return Runs(
         matmul(before.through, after.through),
         jnp.concatenate(source[::sense], axis=-2),
@@ -153,7 +154,7 @@ def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | No
     """What all nodes read: inside of the first runs by what they see of themselves, then of neighbours, in runs twice as long
     each time. `(lane, node, value)`."""
     query, key, value = inputs
-    found = matmul(matmul(query, transposed(key)) * seen, value)
+    found = matmul(times_transposed(query, key) * seen, value)
     found = found.reshape(found.shape[0], -1, found.shape[-1])
     while (runs := inputs.value.shape[1]) > 1:
         ahead, back = _pairs(forward), _pairs(backward)
@@ -164,18 +165,60 @@ def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | No
     return found
 
 
-def _first_runs(setup: Setup, operands: Operands) -> list[Slabs]:
-    """The first runs of every direction, `(head, run, ., .)`."""
+def _rows(setup: Setup, operands: Operands) -> list[Joined]:
+    """The first runs of every direction, `(head, run, ., .)`: rows and runs in the direction's own order, nodes of a row in
+    declared order."""
     grid, directions = layout(setup), setup.problem.scan.directions
     gates = cut_first(scalars(operands), grid.axis, 1 + len(grid.others))
     missing = grid.rows * grid.runs - grid.size
     before = [missing if direction.senses[grid.axis] < 0 else 0 for direction in directions]
-    runs = joined(rows_of(pad_rows(gates, before, missing)), grid.rows)
-    parts = zip(*(jnp.split(part, len(directions)) for part in runs), strict=True)
-    return [
-        declared(Slabs(*(jnp.squeeze(array, 0) for array in part)), grid.cut_first(direction.senses), (grid.rows, *grid.others))
-        for part, direction in zip(parts, directions, strict=True)
+    senses = [grid.cut_first(direction.senses)[1:] for direction in directions]
+    runs = joined(with_declared_nodes(rows_of(pad_rows(gates, before, missing)), senses, grid.others), grid.rows)
+    split: list[Any] = [jnp.split(leaf, len(directions)) for leaf in jax.tree.leaves(runs)]
+    structure = cast(Any, jax.tree.structure(runs))
+    return [jax.tree.unflatten(structure, [jnp.squeeze(leaf, 0) for leaf in part]) for part in zip(*split, strict=True)]
+
+
+def _one_sense(rows: Sequence[Joined], sense: int) -> tuple[Runs, list[list[Array]]] | None:
+    """Directions of one sense as runs in declared order, and what their nodes see of each other, `(head, run, width, width)` by
+    pairs of rows: summed, target and source in the order of the directions."""
+    if not rows:
+        return None
+
+    def together(parts: Sequence[Array]) -> Array:
+        return flip(jnp.stack(parts, axis=1), [sense], 2)
+
+    def in_order(parts: Iterable[Sequence[Array]]) -> Array:
+        return jnp.concatenate([together(row) for row in parts][::sense], axis=-2)
+
+    source, mark = (in_order(zip(*parts, strict=True)) for parts in zip(*((one.source, one.mark) for one in rows), strict=True))
+    lines = [
+        [flip(total(parts), [sense], 1) for parts in zip(*line, strict=True)]
+        for line in zip(*(one.seen for one in rows), strict=True)
     ]
+    return Runs(together([one.through for one in rows]), source, mark), lines
+
+
+def total(parts: Sequence[Array]) -> Array:
+    """The sum of arrays of one shape."""
+    return reduce(jnp.add, parts)
+
+
+def _seen(forward: list[list[Array]] | None, backward: list[list[Array]] | None) -> Array:
+    """What the nodes of the first runs see of each other, `(head, run, node, node)`, the target first."""
+    given = [lines for lines in (forward, backward) if lines is not None]
+    count, nothing = len(given[0]), jnp.zeros_like(given[0][0][0])
+
+    def part(target: int, source: int) -> Array:
+        if target == source:
+            own = [lines[row][row] for lines, row in ((forward, target), (backward, count - 1 - target)) if lines is not None]
+            return total(own)
+        if target > source:
+            return nothing if forward is None else forward[target][source]
+        return nothing if backward is None else backward[count - 1 - target][count - 1 - source]
+
+    lines = [jnp.concatenate([part(target, source) for source in range(count)], axis=-1) for target in range(count)]
+    return jnp.concatenate(lines, axis=-2)
 
 
 def _inputs(grid: Layout, operands: Operands, senses: Sequence[int]) -> Inputs:
@@ -190,27 +233,18 @@ def _inputs(grid: Layout, operands: Operands, senses: Sequence[int]) -> Inputs:
     return Inputs(*(laid(part[0]) for part in operands.inputs))
 
 
-def _summed(slabs: Sequence[Slabs]) -> Runs | None:
-    """Directions of one sense, which add up."""
-    if not slabs:
-        return None
-    return Runs(*(jnp.stack(parts, axis=1) for parts in list(zip(*slabs, strict=True))[:3]))
-
-
 def _outputs(setup: Setup, tables: Tables, operands: Operands) -> Array:
     del tables
     scan, grid = setup.problem.scan, layout(setup)
-    slabs, senses = _first_runs(setup, operands), [direction.senses[grid.axis] for direction in scan.directions]
+    rows, senses = _rows(setup, operands), [direction.senses[grid.axis] for direction in scan.directions]
     inputs = _inputs(grid, operands, scan.directions[0].senses)
+    pairs = list(zip(rows, senses, strict=True))
     found: list[Array] = []
-    if scan.combine == "sum":
-        forward, backward = (_summed([slab for slab, s in zip(slabs, senses, strict=True) if s == sense]) for sense in (1, -1))
-        seen = sum((slab.seen for slab in slabs[1:]), slabs[0].seen)
+    for group in [pairs] if scan.combine == "sum" else [[pair] for pair in pairs]:
+        ahead, back = (_one_sense([one for one, sense in group if sense == wanted], wanted) for wanted in (1, -1))
+        seen = _seen(*(None if part is None else part[1] for part in (ahead, back)))
+        forward, backward = (None if part is None else part[0] for part in (ahead, back))
         found.append(_read(inputs, seen, forward, backward, grid.targets))
-    else:
-        for slab, sense in zip(slabs, senses, strict=True):
-            runs = _summed([slab])
-            found.append(_read(inputs, slab.seen, *((runs, None) if sense > 0 else (None, runs)), grid.targets))
     return jnp.stack([_unlaid(grid, part) for part in found])
 
 

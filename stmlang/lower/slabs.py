@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from stmlang.lower.block import matmul, transposed
+from stmlang.lower.block import contract, matmul, transposed
 from stmlang.lower.grid import node_blocks
 from stmlang.lower.merge import merge_grid
 from stmlang.lower.operands import Scalars, flip
@@ -30,13 +30,23 @@ from stmlang.lower.parallel import arranged, slot_order
 
 
 class Slabs(NamedTuple):
-    """Runs of rows as blocks: `T[entering, leaving]`, `S[node, leaving]`, and with the target first `M[node, entering]` and
+    """Rows as blocks: `T[entering, leaving]`, `S[node, leaving]`, and with the target first `M[node, entering]` and
     `G[node, node]`."""
 
+    through: Float[Array, "*batch row width width"]
+    source: Float[Array, "*batch row width width"]
+    mark: Float[Array, "*batch row width width"]
+    seen: Float[Array, "*batch row width width"]
+
+
+class Joined(NamedTuple):
+    """Runs of a few rows: `through` is `T`; `source`, `mark` are `S` and `M` row by row; `seen[target][source]` are the parts
+    of `G` by pairs of rows, the source not after the target."""
+
     through: Float[Array, "*batch run width width"]
-    source: Float[Array, "*batch run node width"]
-    mark: Float[Array, "*batch run node width"]
-    seen: Float[Array, "*batch run node node"]
+    source: list[Float[Array, "*batch run width width"]]
+    mark: list[Float[Array, "*batch run width width"]]
+    seen: list[list[Float[Array, "*batch run width width"]]]
 
 
 def cut_first(gates: Scalars, axis: int, rank: int) -> Scalars:
@@ -114,26 +124,25 @@ def _merged_rows(gates: Scalars, rank: int) -> Slabs:
     return Slabs(block.transition, block.source, transposed(block.mark), transposed(block.gating))
 
 
-def joined(rows: Slabs, count: int) -> Slabs:
+def joined(rows: Slabs, count: int) -> Joined:
     """Every `count` rows as one run, row after row."""
-    if count == 1:
-        return rows
     through, source, mark, seen = (taken_apart(part, count) for part in rows)
-    width, rank = through[0].shape[-1], seen[0].ndim
-
-    def line(row: int, before: list[Array]) -> Array:
-        after = [(0, 0)] * (rank - 1) + [(0, (count - 1 - row) * width)]
-        return jnp.concatenate([*before, jnp.pad(seen[row], after)], axis=-1)
-
     past = jnp.concatenate([through[0], source[0]], axis=-2)
-    marks, lines = [mark[0]], [line(0, [])]
+    marks, lines = [mark[0]], [[seen[0]]]
     for row in range(1, count):
-        entering, before = jnp.split(matmul(mark[row], transposed(past)), [width], axis=-1)
+        entering, *before = jnp.split(times_transposed(mark[row], past), 1 + row, axis=-1)
         marks.append(entering)
-        lines.append(line(row, [before]))
+        lines.append([*before, seen[row]])
         past = jnp.concatenate([matmul(past, through[row]), source[row]], axis=-2)
-    passed, written = jnp.split(past, [width], axis=-2)
-    return Slabs(passed, written, jnp.concatenate(marks, axis=-2), jnp.concatenate(lines, axis=-2))
+    whole, *written = jnp.split(past, 1 + count, axis=-2)
+    return Joined(whole, written, marks, lines)
+
+
+def times_transposed(a: Array, b: Array) -> Array:
+    """`a b^T` in full precision. No transpose is written down, which XLA might carry out."""
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    flat = (part.reshape(prod(batch), *part.shape[-2:]) for part in (a, b))
+    return contract("bij,bkj->bik", *flat).reshape(*batch, a.shape[-2], b.shape[-2])
 
 
 def taken_apart(runs: Array, count: int) -> list[Array]:
@@ -143,13 +152,19 @@ def taken_apart(runs: Array, count: int) -> list[Array]:
     return [jnp.squeeze(part, -3) for part in parts]
 
 
-def declared(runs: Slabs, senses: Sequence[int], sizes: Sequence[int]) -> Slabs:
-    """One direction's runs, batch `(head, run)`, with runs, rows and nodes in declared order. `sizes` are those of the rows of
-    a run and of the other axes; the edges stay in the direction's own order, for it alone numbers them."""
+def with_declared_nodes(rows: Slabs, senses: Sequence[Sequence[int]], sizes: Sequence[int]) -> Slabs:
+    """Rows of every direction, `(direction, head, row, ., .)`, their nodes in declared order. Edges between rows stay in the
+    directions' own order, for each alone numbers them. `senses` are those of the axes of a row, of sizes `sizes`."""
 
-    def nodes(array: Array, axis: int) -> Array:
-        split = array.reshape(*array.shape[:axis], *sizes, *array.shape[axis + 1 :])
-        return flip(split, senses, axis).reshape(array.shape)
+    def nodes(array: Array, axes: Sequence[int]) -> Array:
+        parts = [jnp.squeeze(part, 0) for part in jnp.split(array, len(senses))]
+        for axis in axes:
+            parts = [_flipped(part, sense, axis, sizes) for part, sense in zip(parts, senses, strict=True)]
+        return jnp.stack(parts)
 
-    through, source, mark, seen = (flip(part, senses[:1], 1) for part in runs)
-    return Slabs(through, nodes(source, 2), nodes(mark, 2), nodes(nodes(seen, 2), 3))
+    return Slabs(rows.through, nodes(rows.source, [2]), nodes(rows.mark, [2]), nodes(rows.seen, [2, 3]))
+
+
+def _flipped(array: Array, senses: Sequence[int], axis: int, sizes: Sequence[int]) -> Array:
+    split = array.reshape(*array.shape[:axis], *sizes, *array.shape[axis + 1 :])
+    return flip(split, senses, axis).reshape(array.shape)

@@ -24,6 +24,9 @@ MOST_PAIRS = 46_340**2
 """Of one block: beyond, one head's scores have 2^31 entries."""
 PAIR_PASSES = 6
 """How often a number of a block's scores and mask is written or read."""
+LAYOUT_PASSES = 7
+"""What it costs to lay out queries, keys and values for a level, in passes over inputs and outputs: measured on a CPU, where
+such copies run far below the bandwidth."""
 TABLE_PASSES = 8
 """How often a number of a row's matrices is written or read while they are made."""
 
@@ -59,6 +62,10 @@ class Cut:
             size //= 2
         return size
 
+    def streams(self, level: int) -> bool:
+        """Whether a level's blocks are worked on part by part."""
+        return self.tile(level) < self.run << level
+
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
     """Rows across the longest axis; first runs of up to `LONGEST` rows; whole blocks and streamed ones."""
@@ -68,8 +75,8 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
     assert axes is not None
     axis = axes.index(max(axes))
     cuts = [_cut(axes, axis, rows, targets) for rows in _lengths(axes[axis]) for targets in (prod(axes), TARGETS)]
-    distinct = [cut for cut in cuts if cut.targets == TARGETS < cut.nodes // 2 or cut.targets > TARGETS]
-    return [_cost(problem, cut) for cut in distinct or cuts[:1] if _fits(cut)]
+    streams = [cut for cut in cuts if cut.targets == prod(axes) or any(cut.streams(level) for level in range(cut.levels))]
+    return [_cost(problem, cut) for cut in streams if _fits(cut)] or [Rejection(NAME, "no block of its pairs can be numbered")]
 
 
 def _lengths(size: int) -> Iterator[int]:
@@ -124,7 +131,8 @@ def _refusal(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, cut: Cut) -> Candidate:
     gates, tables, attention = gates_stage(problem), _table_stage(problem, cut), _attention_stage(problem, cut)
-    streamed = any(cut.tile(level) < cut.run << level for level in range(cut.levels))
+    laid = Stage("layouts", "vector", 0, (2 + LAYOUT_PASSES * cut.levels) * problem.io_bytes)
+    streamed = any(cut.streams(level) for level in range(cut.levels))
     # Streamed, the backward pass makes scores and masks again.
     backward = adjoint(attention, flops=3.0 if streamed else 2.0, moved=2.5 if streamed else 2.0)
     held, kept = _pair_bytes(problem, cut)
@@ -133,8 +141,8 @@ def _cost(problem: Problem, cut: Cut) -> Candidate:
     return Candidate(
         NAME,
         freeze({"axis": cut.axis, "rows": cut.rows, "targets": cut.targets}),
-        (gates, tables, attention),
-        (backward, adjoint(tables), adjoint(gates)),
+        (gates, tables, laid, attention),
+        (backward, adjoint(laid), adjoint(tables), adjoint(gates)),
         memory_forward=2 * problem.io_bytes + 2 * table_bytes + held,
         memory_backward=3 * problem.io_bytes + (3 + cut.levels) * table_bytes + max(2 * held, kept),
         op_count=ops,
@@ -166,25 +174,20 @@ def _table_stage(problem: Problem, cut: Cut) -> Stage:
     )
 
 
-def _passes(problem: Problem) -> int:
-    """How often all pairs meet: of directions that are not summed each sees the half that lies before it."""
-    return shared_passes(problem)
-
-
 def _attention_stage(problem: Problem, cut: Cut) -> Stage:
     """Scores, mask and values of every pair of nodes once."""
     scans = problem.batch * problem.heads
-    pairs = scans * _passes(problem) * cut.nodes**2
+    pairs = scans * shared_passes(problem) * cut.nodes**2
     crossed = pairs * (cut.runs - 1) // cut.runs
     senses = problem.directions / (2 if problem.scan.combine == "sum" and problem.directions > 1 else problem.directions)
     flops = pairs * (2 * problem.key + 2 * problem.value + 1) + int(crossed * 2 * senses * cut.width)
     blocks = cut.runs + sum(cut.runs >> level for level in range(cut.levels))
-    steps = sum((cut.run << level) // cut.tile(level) for level in range(cut.levels) if cut.tile(level) < cut.run << level)
+    steps = sum((cut.run << level) // cut.tile(level) for level in range(cut.levels) if cut.streams(level))
     return Stage(
         "attention between runs",
         "matmul",
         flops,
-        PAIR_PASSES * pairs * problem.accumulator + (2 + 2 * cut.levels) * problem.io_bytes,
+        PAIR_PASSES * pairs * problem.accumulator,
         steps=steps,
         ops=8 * (1 + cut.levels),
         products=3 * scans * blocks,
@@ -193,10 +196,10 @@ def _attention_stage(problem: Problem, cut: Cut) -> Stage:
 
 def _pair_bytes(problem: Problem, cut: Cut) -> tuple[int, int]:
     """Bytes of scores and masks held at a time, and of those that a backward pass keeps of levels that are not streamed."""
-    lanes = problem.batch * problem.heads * _passes(problem) * problem.accumulator
+    lanes = problem.batch * problem.heads * shared_passes(problem) * problem.accumulator
     blocks = [cut.nodes * cut.tile(level) for level in range(cut.levels)]
     held = max([cut.nodes * cut.run, *blocks])
-    whole = [cut.nodes * cut.run, *(n for level, n in enumerate(blocks) if cut.tile(level) == cut.run << level)]
+    whole = [cut.nodes * cut.run, *(n for level, n in enumerate(blocks) if not cut.streams(level))]
     return 3 * lanes * held, 3 * lanes * sum(whole)
 
 
