@@ -93,3 +93,9 @@ def factored_gates(scan: Scan) -> dict[str, tuple[Factored | None, ...]]:
             found[gate.name] = tuple(factored_value(clause.value, whole) for clause in gate.clauses)
             whole[gate.name] = found[gate.name][0] if len(gate.clauses) == 1 else None
     return found
+
+
+def sole_form(scan: Scan, name: str) -> Factored | None:
+    """The factored form of a gate with one clause; None where it has another form or several clauses."""
+    clauses = factored_gates(scan).get(name, ())
+    return clauses[0] if len(clauses) == 1 else None

@@ -7,7 +7,7 @@ that entered them, which are all that is kept, and differentiates one chunk at a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -17,37 +17,37 @@ from jaxtyping import Array, Bool, Float
 from stmlang.lower.adjoint import with_adjoint
 
 
-class Nodes(NamedTuple):
-    """The nodes of a chain, or of a chunk of it, in order. Directions and heads make one axis of lanes.
+class Nodes(Protocol):
+    """The nodes of a chain, or of a chunk of it: a pytree of arrays `(node, lane, .)`. Directions and heads make one axis of
+    lanes."""
 
-    Source and mark act elementwise on the key axis of the state, the decay there or on the value axis, or they are one number
-    (size one).
-    """
+    @property
+    def value(self) -> Float[Array, "node lane value"]:
+        """Shaped as the outputs are."""
+        ...
 
-    source: Float[Array, "node lane #key"]
-    decay: Float[Array, "node lane #index"]
-    mark: Float[Array, "node lane #key"]
-    query: Float[Array, "node lane key"]
-    key: Float[Array, "node lane key"]
-    value: Float[Array, "node lane value"]
+    def idle(self, own: Bool[Array, "node 1 1"]) -> Self:
+        """The same, but that the nodes which are not a chunk's own pass the state on and add nothing to it."""
+        ...
 
 
 State = Float[Array, "lane key value"]
-Chunk = Callable[[Nodes, State], tuple[Array, State]]
+N = TypeVar("N", bound=Nodes)
+Chunk = Callable[[N, State], tuple[Array, State]]
 """`(nodes, state that enters) -> (outputs (node, lane, value), state that leaves)`."""
 
 
-def chunk_scan(chunk: Chunk, size: int) -> Chunk:
+def chunk_scan(chunk: Chunk[N], size: int) -> Chunk[N]:
     """`chunk` for a chain of any length, `size` nodes at a time.
 
     The first chunk may hold fewer: it is given `size` nodes all the same, those that are not its own made idle, and what it
     says of them is overwritten by the next one.
     """
 
-    def plain(nodes: Nodes, state: State) -> tuple[Array, State]:
+    def plain(nodes: N, state: State) -> tuple[Array, State]:
         return _run(chunk, size, nodes, state)[0]
 
-    def forward(nodes: Nodes, state: State) -> tuple[tuple[Array, State], Array]:
+    def forward(nodes: N, state: State) -> tuple[tuple[Array, State], Array]:
         return _run(chunk, size, nodes, state)
 
     def backward(args: tuple[Any, ...], saved: Any, cotangent: Any) -> tuple[Any, ...]:
@@ -75,28 +75,25 @@ def _own(number: Array, size: int, first: int) -> Bool[Array, "node 1 1"] | None
     return ((number > 0) | (jnp.arange(size) < first))[:, None, None]
 
 
-def _idle(nodes: Nodes, own: Array | None) -> Nodes:
-    """Nodes that are not a chunk's own pass the state on and add nothing to it."""
-    if own is None:
-        return nodes
-    return nodes._replace(source=jnp.where(own, nodes.source, 0), decay=jnp.where(own, nodes.decay, 1))
+def _idle(nodes: N, own: Array | None) -> N:
+    return nodes if own is None else nodes.idle(own)
 
 
-def _slice(nodes: Nodes, start: Array, size: int) -> Nodes:
+def _slice(nodes: N, start: Array, size: int) -> N:
     def part(array: Array) -> Array:
         return lax.dynamic_slice_in_dim(array, start, size, 0)
 
     return jax.tree.map(part, nodes)
 
 
-def _put(nodes: Nodes, parts: Nodes, start: Array) -> Nodes:
+def _put(nodes: N, parts: N, start: Array) -> N:
     def written(array: Array, part: Array) -> Array:
         return lax.dynamic_update_slice_in_dim(array, part, start, 0)
 
     return jax.tree.map(written, nodes, parts)
 
 
-def _choose(own: Array | None, nodes: Nodes, others: Nodes) -> Nodes:
+def _choose(own: Array | None, nodes: N, others: N) -> N:
     """Some numbers at a chunk's own nodes, others at the rest."""
     if own is None:
         return nodes
@@ -107,7 +104,7 @@ def _choose(own: Array | None, nodes: Nodes, others: Nodes) -> Nodes:
     return jax.tree.map(chosen, nodes, others)
 
 
-def _run(chunk: Chunk, size: int, nodes: Nodes, state: State) -> tuple[tuple[Array, State], Array]:
+def _run(chunk: Chunk[N], size: int, nodes: N, state: State) -> tuple[tuple[Array, State], Array]:
     """Outputs, the state that leaves, and the states that entered the chunks."""
     size, count, first = _plan(nodes, size)
     if count == 1:
@@ -123,18 +120,18 @@ def _run(chunk: Chunk, size: int, nodes: Nodes, state: State) -> tuple[tuple[Arr
     return lax.scan(step, (jnp.zeros_like(nodes.value), state), jnp.arange(count))
 
 
-def _pull(chunk: Chunk, size: int, nodes: Nodes, states: Array, cotangent: tuple[Array, State]) -> tuple[Nodes, State]:
+def _pull(chunk: Chunk[N], size: int, nodes: N, states: Array, cotangent: tuple[Array, State]) -> tuple[N, State]:
     """The cotangents of the nodes and of the state that entered the first chunk."""
     size, count, first = _plan(nodes, size)
     if count == 1:
         return _pulled(chunk, nodes, states[0], cotangent)
     outputs, leaving = cotangent
 
-    def step(carry: tuple[Nodes, State], at: tuple[Array, State]) -> tuple[tuple[Nodes, State], None]:
+    def step(carry: tuple[N, State], at: tuple[Array, State]) -> tuple[tuple[N, State], None]:
         (found, leaving), (number, state) = carry, at
         start, own = _start(number, size, first), _own(number, size, first)
 
-        def here(parts: Nodes, state: State) -> tuple[Array, State]:
+        def here(parts: N, state: State) -> tuple[Array, State]:
             return chunk(_idle(parts, own), state)
 
         asked = lax.dynamic_slice_in_dim(outputs, start, size, 0)
@@ -148,6 +145,6 @@ def _pull(chunk: Chunk, size: int, nodes: Nodes, states: Array, cotangent: tuple
     return lax.scan(step, (jax.tree.map(zeros, nodes), leaving), (jnp.arange(count), states), reverse=True)[0]
 
 
-def _pulled(chunk: Chunk, nodes: Nodes, state: State, cotangent: tuple[Array, State]) -> tuple[Nodes, State]:
-    _, pull = cast("tuple[Any, Callable[..., tuple[Nodes, State]]]", jax.vjp(chunk, nodes, state))
+def _pulled(chunk: Chunk[N], nodes: N, state: State, cotangent: tuple[Array, State]) -> tuple[N, State]:
+    _, pull = cast("tuple[Any, Callable[..., tuple[N, State]]]", jax.vjp(chunk, nodes, state))
     return pull(cotangent)

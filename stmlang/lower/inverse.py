@@ -14,6 +14,9 @@ from jaxtyping import Array, Float
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.block import matmul, transposed
 
+SMALL = 8
+"""Triangles up to this size are inverted entry by entry, all of a batch at once."""
+
 Matrices = Float[Array, "*batch row column"]
 
 
@@ -58,17 +61,34 @@ def _halves(passed: Matrices) -> Matrices:
     """
     size, *batch = passed.shape[-1], *passed.shape[:-2]
     side = 1 << max(size - 1, 0).bit_length()
+    small = min(side, SMALL)
     padded = jnp.pad(passed.reshape(-1, size, size), [(0, 0), (0, side - size), (0, side - size)])
     blocks, corners = padded, list[Array]()
-    while blocks.shape[-1] > 1:
+    while blocks.shape[-1] > small:
         half = blocks.shape[-1] // 2
         corners.append(blocks[:, :half, half:])
         halves = jnp.stack([blocks[:, :half, :half], blocks[:, half:, half:]], axis=1)
         blocks = halves.reshape(2 * len(blocks), half, half)
-    inverse = jnp.ones_like(blocks)
+    inverse = jnp.moveaxis(_by_entries(jnp.moveaxis(blocks, 0, -1)), -1, 0)
     for corner in reversed(corners):
         first, second = inverse[::2], inverse[1::2]
         top = jnp.concatenate([first, matmul(matmul(first, corner), second)], axis=-1)
         bottom = jnp.concatenate([jnp.zeros_like(corner), second], axis=-1)
         inverse = jnp.concatenate([top, bottom], axis=-2)
     return inverse[:, :size, :size].reshape(*batch, size, size)
+
+
+def _by_entries(passed: Float[Array, "row column batch"]) -> Float[Array, "row column batch"]:
+    """The same with the batch innermost and sums in place of calls of a matrix kernel, which would cost more."""
+    size = len(passed)
+    if size == 1:
+        return jnp.ones_like(passed)
+    half = size // 2
+    first, second = _by_entries(passed[:half, :half]), _by_entries(passed[half:, half:])
+    corner = _product(_product(first, passed[:half, half:]), second)
+    top = jnp.concatenate([first, corner], axis=1)
+    return jnp.concatenate([top, jnp.concatenate([jnp.zeros_like(corner), second], axis=1)])
+
+
+def _product(a: Float[Array, "row inner batch"], b: Float[Array, "inner column batch"]) -> Float[Array, "row column batch"]:
+    return sum((a[:, k, None] * b[k] for k in range(1, len(b))), start=a[:, 0, None] * b[0])

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stmlang.facts import RankOne
+from stmlang.facts import Factored, RankOne
+from stmlang.lower.erasing import delta
 from stmlang.lower.evaluate import evaluate, place
 from stmlang.lower.expressions import Context, expression
-from stmlang.lower.operands import Factors, Operands, factored, ragged_operands, regular_operands
+from stmlang.lower.operands import Deltas, Factors, Operands, factored, ragged_operands, regular_operands
 from stmlang.lower.program import Bundle, Program
 from stmlang.lower.scaled import Scale, applies, rescale
 from stmlang.lower.strategy import Setup, Tables
@@ -51,6 +52,8 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
                 operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
         if program.rank_one is not None:
             operands = operands._replace(factors=_factors(program, program.rank_one, context, environment))
+        if program.deltas is not None:
+            operands = operands._replace(deltas=_deltas(program.deltas, context, environment, dag.node_shape))
         scale = None
         if applies(scan, dag.regular):
             operands, scale = rescale(context, environment, operands, dag.node_count)
@@ -65,6 +68,14 @@ def _factors(program: Program, found: RankOne, context: Context, environment: En
     """The factors of the transition, as the facts name them."""
     out, into = (expression(context, environment, part) for part in (found.out_factor, found.in_factor))
     return factored(context.frame, out, into, program.dag.regular or (program.dag.edge_count,))
+
+
+def _deltas(
+    found: tuple[Factored, Factored | None], context: Context, environment: Environment, sizes: Sequence[int]
+) -> Deltas:
+    transition, mark = found
+    seen = None if mark is None else delta(context, environment, mark, sizes)
+    return Deltas(delta(context, environment, transition, sizes), seen)
 
 
 def _leaf(program: Program, name: str, array: Array, bundle: int) -> Array:

@@ -8,14 +8,32 @@ with source and mark drawn into k and q, and `L`, `into`, `out`, `through` the p
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.block import contract
-from stmlang.lower.chunks import Nodes, State, chunk_scan
+from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.decays import levels, parted, paths
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import Setup, Stepwise, Tables
+
+
+class Nodes(NamedTuple):
+    """Source and mark act elementwise on the key axis of the state, the decay there or on the value axis, or they are one
+    number (size one)."""
+
+    source: Float[Array, "node lane #key"]
+    decay: Float[Array, "node lane #index"]
+    mark: Float[Array, "node lane #key"]
+    query: Float[Array, "node lane key"]
+    key: Float[Array, "node lane key"]
+    value: Float[Array, "node lane value"]
+
+    def idle(self, own: Bool[Array, "node 1 1"]) -> Self:
+        """See `stmlang.lower.chunks.Nodes`."""
+        return self._replace(source=jnp.where(own, self.source, 0), decay=jnp.where(own, self.decay, 1))
 
 
 def _tables(setup: Setup) -> Tables:

@@ -26,12 +26,29 @@ class Factors(NamedTuple):
     into: Float[Array, "direction head *sites in *state"]
 
 
+class Delta(NamedTuple):
+    """A gate of the delta rule's form, `scale * (eye - strength * u u^T)` on the key axis. `scale` is None where it is one, `u`
+    where it is the key itself."""
+
+    scale: Float[Array, "direction head *nodes"] | None
+    strength: Float[Array, "direction head *nodes"]
+    u: Float[Array, "direction head *nodes key"] | None
+
+
+class Deltas(NamedTuple):
+    """The transition in that form, and the mark where it has it."""
+
+    transition: Delta
+    mark: Delta | None
+
+
 class Operands(NamedTuple):
     """The recurrence of one bundle of directions.
 
     The gates end in six state axes `key, key', value, value', track, track'`, of size one where a gate is the same along them.
     Sites are nodes (`*n`) on regular topologies; there source, mark and transition have axes for their ports. On ragged ones
-    the sites of source and mark are edges, those of transition line edges. `factors` are there for lowerings that ask for them.
+    the sites of source and mark are edges, those of transition line edges. `factors` and `deltas` are there
+    for the lowerings that ask.
     """
 
     source: Float[Array, "direction head *sites out *state"]
@@ -41,6 +58,7 @@ class Operands(NamedTuple):
     key: Float[Array, "direction head *nodes key"]
     value: Float[Array, "direction head *nodes value"]
     factors: Factors | None = None
+    deltas: Deltas | None = None
 
     @property
     def inputs(self) -> tuple[Array, Array, Array]:

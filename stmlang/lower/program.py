@@ -9,13 +9,27 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from stmlang.facts import RankOne
+from stmlang.facts import Factored, RankOne
+from stmlang.facts.factored import sole_form
 from stmlang.graph.dag import Dag
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.multitree import greedy_multitree
-from stmlang.lower import chunkwise, dense, dense_nodes, impulse, linear, nodes, parallel, raster, recurrent, rows, separable
+from stmlang.lower import (
+    chunkwise,
+    delta,
+    dense,
+    dense_nodes,
+    impulse,
+    linear,
+    nodes,
+    parallel,
+    raster,
+    recurrent,
+    rows,
+    separable,
+)
 from stmlang.lower.reach import meets_line_edges, needed
-from stmlang.lower.strategy import Lowering, Setup, Tables
+from stmlang.lower.strategy import Lowering, Setup, Stepwise, Tables
 from stmlang.lower.tables import Places
 from stmlang.lower.values import LineEdges, Sites
 from stmlang.plan.candidate import Candidate
@@ -35,6 +49,7 @@ LOWERINGS: dict[str, Lowering] = {
     "raster": raster.LOWERING,
     "rows": rows.LOWERING,
     "separable": separable.LOWERING,
+    "delta": delta.LOWERING,
 }
 """One for each strategy in `stmlang.plan.candidates`; adding one is a file there, a file here and a line in each list."""
 
@@ -94,6 +109,14 @@ class Program:
         """The factors of the transition, for lowerings that work with them."""
         facts = self.problem.facts
         return facts.rank_one if self.lowering.factored and facts is not None else None
+
+    @property
+    def deltas(self) -> tuple[Factored, Factored | None] | None:
+        """Transition and mark in the delta rule's form, for lowerings that work with it."""
+        if not isinstance(self.lowering, Stepwise) or not self.lowering.delta:
+            return None
+        transition = sole_form(self.scan, "transition")
+        return None if transition is None else (transition, sole_form(self.scan, "mark"))
 
     @property
     def by_factors(self) -> bool:

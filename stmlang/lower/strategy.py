@@ -58,7 +58,9 @@ class Stepwise:
     tables: Callable[[Setup], Tables]
     run: Callable[[Setup, Tables, Operands, Array], tuple[Array, Array]]
     factored: bool = False
+    delta: bool = False
 
 
 Lowering = Whole | Stepwise
-"""A `factored` one works with the factors of a rank-one transition, and finds them in its operands."""
+"""A `factored` one works with the factors of a rank-one transition, a `delta` one with those of a transition of the delta
+rule's form, and finds them in its operands."""

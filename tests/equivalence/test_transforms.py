@@ -25,6 +25,8 @@ CHOSEN = (
     ("tree", "chunkwise"),
     ("grid 4x7 constant", "impulse"),
     ("grid 5x3 exact", "raster"),
+    ("chain 9 delta", "delta"),
+    ("chain 13 erase", "delta"),
     ("grid 7x5 turn", "separable"),
     ("grid 4x7 turn", "separable"),
 )

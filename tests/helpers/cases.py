@@ -32,6 +32,11 @@ def linear(*chunks: int) -> tuple[Way, ...]:
     return tuple(("linear", {"chunk": chunk}) for chunk in chunks)
 
 
+def delta(*chunks: int) -> tuple[Way, ...]:
+    """The strategy for chains of the delta rule, once for each number of nodes in a chunk."""
+    return tuple(("delta", {"chunk": chunk}) for chunk in chunks)
+
+
 def raster(*tiles: tuple[int, ...], segments: int = 1) -> tuple[Way, ...]:
     """The sweep of grids by tiles, once for each tile."""
     return tuple(("raster", {"tile": tile, "segments": segments}) for tile in tiles)
@@ -172,6 +177,15 @@ DELTA = """
     transition[key, key'] = eye[key, key'] - beta * k[key] * k[key']
     read after
 """
+ERASE = """
+    u[key] = given()
+    strength = given()
+    scale = given()
+    source[key] = given()
+    transition[key, key'] = scale * (eye[key, key'] - strength * u[key] * u[key'])
+    mark[key, key'] = given()
+    direct = given()
+"""
 MATRIX = """
     source[out] = given()
     transition[out, in, key, key', value] = given(-0.5, 0.5)
@@ -264,7 +278,8 @@ CASES: tuple[Case, ...] = (
     Case("chain 12 mlstm", "chain(t = 12)", MLSTM + BOTH, (*ways({"tile": (5,)}), *linear(5))),
     Case("chain 9 key", "chain(t = 9)", KEY + CONCAT, (*ANY, *linear(4))),
     Case("chain 9 key value", "chain(t = 9)", BOTH_AXES, ANY),
-    Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, ANY, key=4),
+    Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, (*ANY, *delta(4, 9)), key=4),
+    Case("chain 13 erase", "chain(t = 13)", ERASE + CONCAT + NONE, (*ANY, *delta(5)), key=3, exact=True),
     Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, ANY),
     Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, (*ways({"tile": (1, 1)}), *raster((1, 1)))),
     Case("grid 1x7", SQUARE.format(1, 7), RANK_ONE + ALL + PROPAGATE, (*ways({"tile": (1, 3)}), *raster((1, 3)))),

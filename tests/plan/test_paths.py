@@ -31,7 +31,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "plstm/dag_d": ("proved D", "dense"),
     "chain/mlstm": ("|transition| <= 1 because sigmoid lies in [0, 1]", "linear"),
     "chain/gla": ("transition  [0, 1]  varies along key", "linear"),
-    "chain/deltanet": ("identity - u u^T * strength", "recurrent"),
+    "chain/deltanet": ("identity - u u^T * strength", "delta"),
 }
 """The fact, as `explain` words it, and the strategy, both forward and with gradients."""
 

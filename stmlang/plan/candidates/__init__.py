@@ -5,6 +5,7 @@ from __future__ import annotations
 from stmlang.plan.candidate import Strategy
 from stmlang.plan.candidates import (
     chunkwise,
+    delta,
     dense,
     dense_nodes,
     impulse,
@@ -29,4 +30,5 @@ CANDIDATES: tuple[Strategy, ...] = (
     raster.STRATEGY,
     rows.STRATEGY,
     separable.STRATEGY,
+    delta.STRATEGY,
 )

@@ -1,0 +1,36 @@
+"""The delta rule's way through a chain: what it refuses and costs."""
+
+from __future__ import annotations
+
+import pytest
+
+import stmlang
+from stmlang.plan.candidate import Rejection
+from stmlang.plan.candidates import delta
+from tests.plan.scans import diamond, grid, problem
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (problem(grid(4, 4)), "a chain"),
+        (problem(diamond()), "a chain"),
+        (problem(grid(0)), "no nodes"),
+        (problem(grid(8), track=2), "track = 2"),
+        (problem(grid(8)), "of the form scale * (eye[key, key'] - strength"),
+        (problem(grid(8), transition=("key", "key'")), "of the form"),
+    ],
+)
+def test_refusals(given, words):
+    (refused,) = delta.propose(given)
+    assert isinstance(refused, Rejection)
+    assert words in refused.reason
+    assert delta.build(given, {"chunk": 4}) == refused
+
+
+@pytest.mark.parametrize("mode", ["inference", "training"])
+@pytest.mark.parametrize("length", [256, 1024, 4096])
+def test_the_library_takes_it(length, mode):
+    plan = stmlang.compile("std:chain/deltanet", time=length, mode=mode).plan
+    assert plan.strategy == "delta"
+    assert plan.config["chunk"] in (32, 64)
