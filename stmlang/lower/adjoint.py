@@ -186,8 +186,8 @@ mlir.register_lowering(_linear, mlir.lower_fun(_apply, multiple_results=True))
 
 _together = Primitive("together")
 _together.multiple_results = True
-"""Results beside the arguments that they come from, unchanged. The tangents of all results have a batch axis if any argument has
-one, and so must the results, be there some that do not depend on it."""
+"""Results beside the arguments that they come from, unchanged. The tangents of all results have a batch axis if any argument
+has one, and so must the results, be there some that do not depend on it."""
 
 
 def _first(*operands: Array, outs: int) -> list[Array]:
