@@ -23,7 +23,7 @@ from stmlang.lower.inverse import propagation
 from stmlang.lower.nodes import Single, edge_factors, single_tables
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import Setup, Tables, Whole
-from stmlang.lower.tables import ABSENT, Places
+from stmlang.lower.tables import ABSENT, Places, take
 from stmlang.plan.levels import doublings
 
 
@@ -64,7 +64,7 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
     def by_edge(gate: Array, table: Places | None) -> Array:
         scalar = gate.reshape(*gate.shape[:2], -1)
         assert gate.shape[-STATE_AXES:] == (1,) * STATE_AXES
-        return scalar if table is None else jnp.take(scalar, table, axis=-1, mode="fill", fill_value=0)
+        return scalar if table is None else take(scalar, table, -1)
 
     out, source = (by_edge(gate, solve.gate_out) for gate in (factors.out, operands.source))
     into, mark = (by_edge(gate, solve.gate_in) for gate in (factors.into, operands.mark))

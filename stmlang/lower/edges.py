@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
 from stmlang.graph.dag import Dag
 from stmlang.lower.operands import Operands, Scalars, scalars
-from stmlang.lower.tables import ABSENT, Places
+from stmlang.lower.tables import ABSENT, Places, take
 
 
 class EdgeTables(NamedTuple):
@@ -43,6 +42,6 @@ def edge_gates(tables: EdgeTables, operands: Operands) -> Scalars:
         return gates
 
     def flat(array: Array, table: Places) -> Array:
-        return jnp.take(array.reshape(*array.shape[:2], -1), table, axis=-1, mode="fill", fill_value=0)
+        return take(array.reshape(*array.shape[:2], -1), table, -1)
 
     return Scalars(flat(gates.source, tables.source), flat(gates.transition, tables.transition), flat(gates.mark, tables.mark))

@@ -29,7 +29,7 @@ from stmlang.graph.steps import NONE, Arcs, edge_arcs, node_arcs, steps
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.gates import act, heard, straight, written
 from stmlang.lower.operands import Factors, Operands
-from stmlang.lower.tables import ABSENT, Places
+from stmlang.lower.tables import ABSENT, Places, take
 
 
 class Rows(NamedTuple):
@@ -137,7 +137,7 @@ def run_levels(tables: Levels, operands: Operands, factors: Factors | None, init
 def _take(array: Array, places: Places) -> Array:
     if array.shape[0] == 0:  # a graph without line edges, or without a state to hold
         return jnp.zeros((*places.shape, *array.shape[1:]), array.dtype)
-    return jnp.take(array, places, axis=0, mode="fill", fill_value=0)
+    return take(array, places, 0)
 
 
 def _sum_to(array: Array, places: Places, count: int) -> Array:

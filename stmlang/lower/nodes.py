@@ -14,7 +14,7 @@ from stmlang.lower.gates import straight
 from stmlang.lower.levels import Levels, node_levels_tables, run_levels
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.strategy import Setup, Stepwise, Tables
-from stmlang.lower.tables import ABSENT, Places
+from stmlang.lower.tables import ABSENT, Places, take
 from stmlang.plan.levels import sweep_width
 
 
@@ -53,7 +53,7 @@ def edge_factors(single: Single | None, operands: Operands) -> Factors:
         gate = operands.transition
         if gate.shape[2] == 0:
             return jnp.ones((*gate.shape[:2], len(line), *gate.shape[3:]), gate.dtype)
-        taken = jnp.take(gate, line, axis=2, mode="fill", fill_value=0)
+        taken = take(gate, line, 2)
         return jnp.moveaxis(straight(line == ABSENT, jnp.moveaxis(taken, 2, 0)), 0, 2)
 
     return Factors(of(single.out), of(single.into))

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stmlang.lower.merge import Border
-from stmlang.lower.tables import ABSENT, Places
+from stmlang.lower.tables import ABSENT, Places, take
 
 Step = Callable[[Any, Array], tuple[Array, Array]]
 """`(blocks of one level, states that enter them) -> (states that leave them, outputs)`, each with the blocks of the level in
@@ -42,12 +42,12 @@ def run_sweep(tables: Sweep, blocks: Any, step: Step, slots: Float[Array, "slot 
     flat = jnp.reshape(tables.order, -1)
 
     def by_level(array: Array) -> Array:
-        taken = jnp.take(array, flat, axis=0, mode="fill", fill_value=0)
+        taken = take(array, flat, 0)
         return taken.reshape(levels, width, *array.shape[1:])
 
     def one_level(state: Array, level: tuple[Any, Places, Places]) -> tuple[Array, Array]:
         parts, enter, leave = level
-        entering = jnp.take(state, enter, axis=0, mode="fill", fill_value=0)
+        entering = take(state, enter, 0)
         leaving, outputs = step(parts, entering)
         return state.at[leave].set(leaving, mode="drop"), outputs
 

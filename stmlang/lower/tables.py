@@ -33,4 +33,12 @@ def select(array: Array, places: Places, axis: int) -> Array:
         first, last = int(places[0]), int(places[-1])
         if last - first + 1 == len(places) and bool((np.diff(places) == 1).all()):
             return jax.lax.slice_in_dim(array, first, last + 1, axis=axis % array.ndim)
+    return take(array, places, axis)
+
+
+def take(array: Array, places: Places, axis: int) -> Array:
+    """Entries along an axis, zero for what is not there; the axes of `places` take the axis's place."""
+    if array.size == 0:  # jnp.take then forgets the shape of the places
+        axis %= array.ndim
+        return jnp.zeros((*array.shape[:axis], *places.shape, *array.shape[axis + 1 :]), array.dtype)
     return jnp.take(array, places, axis=axis, mode="fill", fill_value=0)
