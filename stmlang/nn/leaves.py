@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.graph.dag import Dag
 from stmlang.graph.shapes import index_size
+from stmlang.lower.tables import take
 from stmlang.nn.errors import require_names, require_shape
 from stmlang.nn.start import normal, spread
 from stmlang.nn.tables import EdgeTables, site_of
@@ -109,7 +110,7 @@ class Leaves(eqx.Module):
                 source, table = edges, self.tables.edge(site_of(leaf), feature.index, forward=forward)
             width = source.shape[-1]
             part = _product(source, weight[..., start : start + width])
-            parts.append(part if table is None else jnp.take(part, table, axis=0, mode="fill", fill_value=0))
+            parts.append(part if table is None else take(part, table, 0))
             start += width
         return sum(parts[1:], parts[0])
 

@@ -175,3 +175,11 @@ def test_edge_features_are_asked_for() -> None:
         layer(x)
     with pytest.raises(stmlang.SpecError, match=rf"`edge_features` must have the shape \({count}, 3\), not \({count}, 2\)"):
         layer(x, edge_features=edges["edge_features"][:, :2])
+
+
+def test_a_graph_without_edges() -> None:
+    """Index tables are empty then, and keep their shapes."""
+    text = "scan s(key = 2, value = 2) on dag { a; b; c } { source[out] = linear(x, e[out]); transition = 0.5 }"
+    op = stmlang.compile(text, strategy="parallel")
+    layer = stmlang.nn.ScanLayer(op, dim=4, key=jax.random.key(0), edge_dim=3)
+    assert layer(jnp.ones((3, 4)), edge_features=jnp.zeros((0, 3))).shape == (3, 4)
