@@ -66,19 +66,18 @@ def test_count_of_parameters(case: Case, gates: int) -> None:
 
 
 def test_one_set_of_parameters_serves_all_edges() -> None:
-    layer = CASES[5].layer()
+    layer = CASES[6].layer()
     wide, both = DIM + EDGE_DIM, DIM + 2 * EDGE_DIM
     shapes = {name: array.shape for name, array in layer.leaves.weight.items()}
     assert shapes["source"] == (2, 2, wide)
     assert shapes["mark"] == (2, 2, wide)
-    assert shapes["share"] == (2, 2, both)
-    assert shapes["decay"] == (2, 2, DIM)
+    assert shapes["transition"] == (2, 2, both)
     assert shapes["direct"] == (2, DIM)
 
 
 def test_edges_see_the_features_that_the_spec_names() -> None:
     """Edge by edge and pair by pair, in both senses, with plain loops."""
-    layer = CASES[5].layer()
+    layer = CASES[6].layer()
     dag = layer.op.dag
     x, named = features(layer)
     e = np.asarray(named["edge_features"])
@@ -100,8 +99,8 @@ def test_edges_see_the_features_that_the_spec_names() -> None:
     for pair, (first, second) in enumerate(dag.line_edges):
         node = dag.head[first]
         for direction, (into, out) in enumerate([(first, second), (second, first)]):
-            found = np.asarray(gates["share"])[pair, :, direction]
-            np.testing.assert_allclose(found, value("share", direction, x[node], e[out], e[into]), atol=1e-5)
+            found = np.asarray(gates["transition"])[pair, :, direction]
+            np.testing.assert_allclose(found, value("transition", direction, x[node], e[out], e[into]), atol=1e-5)
 
 
 def test_open_edges_see_no_node() -> None:
