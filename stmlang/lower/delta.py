@@ -29,7 +29,7 @@ from stmlang.lower.decays import Paths, paths
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import STATE_AXES, Delta, Operands
-from stmlang.lower.strategy import Setup, Stepwise, Tables
+from stmlang.lower.strategy import Setup, Stepwise, Tables, no_tables
 
 
 class Nodes(NamedTuple):
@@ -46,11 +46,6 @@ class Nodes(NamedTuple):
         """See `stmlang.lower.chunks.Nodes`."""
         scale = None if self.scale is None else jnp.where(own, self.scale, 1)
         return self._replace(scale=scale, strength=jnp.where(own, self.strength, 0), value=jnp.where(own, self.value, 0))
-
-
-def _tables(setup: Setup) -> Tables:
-    del setup
-    return ()
 
 
 def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
@@ -149,4 +144,4 @@ def _fading(nodes: Nodes) -> tuple[Paths, Array]:
     return Paths(inside, ones, ones, jnp.broadcast_to(one, (lanes,))), strength
 
 
-LOWERING = Stepwise(_tables, _run, delta=True)
+LOWERING = Stepwise(no_tables, _run, delta=True)

@@ -134,12 +134,6 @@ def run_levels(tables: Levels, operands: Operands, factors: Factors | None, init
     return lanes_first(outputs), lanes_first(final)
 
 
-def _take(array: Array, places: Places) -> Array:
-    if array.shape[0] == 0:  # a graph without line edges, or without a state to hold
-        return jnp.zeros((*places.shape, *array.shape[1:]), array.dtype)
-    return take(array, places, 0)
-
-
 def _sum_to(array: Array, places: Places, count: int) -> Array:
     return jax.ops.segment_sum(array, places, count, indices_are_sorted=True)
 
@@ -151,16 +145,16 @@ def _by_step(tables: Levels, rows: Rows, gates: Gates, sourced: Places, marked: 
     def ends(edges: Places, end: Places) -> Places:
         return jnp.take(end, edges, mode="fill", fill_value=ABSENT)
 
-    taken = _take(gates.passed, rows.number)
+    taken = take(gates.passed, rows.number, 0)
     passed = jax.vmap(straight)(rows.number == ABSENT, taken)
     return Gates(
         passed,
-        None if gates.spread is None else _take(gates.spread, rows.number),
-        _take(gates.source, sourced),
-        _take(gates.mark, marked),
-        _take(gates.query, ends(marked, tables.head)),
-        _take(gates.key, ends(sourced, tables.tail)),
-        _take(gates.value, ends(sourced, tables.tail)),
+        None if gates.spread is None else take(gates.spread, rows.number, 0),
+        take(gates.source, sourced, 0),
+        take(gates.mark, marked, 0),
+        take(gates.query, ends(marked, tables.head), 0),
+        take(gates.key, ends(sourced, tables.tail), 0),
+        take(gates.value, ends(sourced, tables.tail), 0),
     )
 
 
@@ -182,7 +176,7 @@ def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[
 
     def step(state: States, xs: tuple[Gates, Rows]) -> tuple[States, Array]:
         parts, row = xs
-        edge = act(parts.passed, _take(state, at(row.read)))
+        edge = act(parts.passed, take(state, at(row.read), 0))
         if parts.spread is None:
             edge = _sum_to(edge, row.part_of, row.edge.shape[0])
         edge = edge + written(parts.source, parts.key, parts.value, edge.shape[2])
@@ -194,12 +188,12 @@ def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[
     buffer, outputs = jax.lax.scan(step, buffer, (by_step, rows))
     flat = outputs.reshape(-1, *outputs.shape[2:])
     h = jax.ops.segment_sum(flat, _heads(tables, rows.edge), gates.query.shape[0])
-    return h, _take(buffer, at(walk.final)), buffer
+    return h, take(buffer, at(walk.final), 0), buffer
 
 
 def _put(state: States, places: Places, added: States, resumed: Places) -> States:
     """What a step adds up, written; the first item may have been begun by the step before."""
-    begun = jnp.where(resumed, _take(state, places[:1]), 0)
+    begun = jnp.where(resumed, take(state, places[:1], 0), 0)
     return state.at[places].set(added.at[:1].add(begun), mode="drop", unique_indices=True)
 
 
@@ -225,20 +219,20 @@ def _backward(
         return _by_step(tables, rows, gates, rows.edge, rows.opening)
 
     by_step, transposed = jax.vjp(gathered, gates)
-    outputs = _take(at_heads, _heads(tables, rows.opening)).reshape(*rows.opening.shape, *at_heads.shape[1:])
+    outputs = take(at_heads, _heads(tables, rows.opening), 0).reshape(*rows.opening.shape, *at_heads.shape[1:])
     origin = jnp.take(tables.origin, rows.edge, mode="fill", fill_value=ABSENT)
     buffer = jnp.zeros((walk.slots.shape[0], *of_final.shape[1:]), of_final.dtype)
     buffer = buffer.at[jnp.take(walk.slot, walk.initial)].set(of_final, mode="drop", unique_indices=True)
 
     def step(state: States, xs: tuple[Gates, Rows, Array, Array]) -> tuple[States, Gates]:
         parts, row, output, places = xs
-        arriving = _take(state, jnp.take(walk.slot, row.read, mode="clip"))
-        added, found = _step_back(parts, row, _take(held, places), arriving, output)
+        arriving = take(state, jnp.take(walk.slot, row.read, mode="clip"), 0)
+        added, found = _step_back(parts, row, take(held, places, 0), arriving, output)
         return _put(state, jnp.take(walk.slot, row.write, mode="clip"), added, row.resumed), found
 
     buffer, found = jax.lax.scan(step, buffer, (by_step, rows, outputs, origin))
     (back,) = transposed(found)
-    return None, back, _take(buffer, jnp.take(walk.slot, walk.final))
+    return None, back, take(buffer, jnp.take(walk.slot, walk.final), 0)
 
 
 def _step_back(parts: Gates, row: Rows, held: States, arriving: States, output: Array) -> tuple[States, Gates]:
@@ -246,7 +240,7 @@ def _step_back(parts: Gates, row: Rows, held: States, arriving: States, output: 
     track = held.shape[2]
     if parts.spread is None:
         edge = held
-        of_gate, back = jax.vjp(act, parts.passed, _take(edge, row.part_of))[1](arriving)
+        of_gate, back = jax.vjp(act, parts.passed, take(edge, row.part_of, 0))[1](arriving)
         back = _sum_to(back, row.part_of, row.edge.shape[0])
     else:
         edge = act(parts.passed, held) + written(parts.source, parts.key, parts.value, track)

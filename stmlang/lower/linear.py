@@ -17,7 +17,7 @@ from stmlang.lower.block import contract
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.decays import levels, parted, paths
 from stmlang.lower.operands import STATE_AXES, Operands
-from stmlang.lower.strategy import Setup, Stepwise, Tables
+from stmlang.lower.strategy import Setup, Stepwise, Tables, no_tables
 
 
 class Nodes(NamedTuple):
@@ -34,11 +34,6 @@ class Nodes(NamedTuple):
     def idle(self, own: Bool[Array, "node 1 1"]) -> Self:
         """See `stmlang.lower.chunks.Nodes`."""
         return self._replace(source=jnp.where(own, self.source, 0), decay=jnp.where(own, self.decay, 1))
-
-
-def _tables(setup: Setup) -> Tables:
-    del setup
-    return ()
 
 
 def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
@@ -114,4 +109,4 @@ def _rows(nodes: Nodes) -> tuple[Array, Array, Array]:
     return query, key, value
 
 
-LOWERING = Stepwise(_tables, _run)
+LOWERING = Stepwise(no_tables, _run)

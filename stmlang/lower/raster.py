@@ -16,16 +16,11 @@ from jaxtyping import Array
 
 from stmlang.lower.grid import crop_border, pad_border, pad_grid, tiled, untiled
 from stmlang.lower.operands import Operands, Scalars, lanes_of, scalars
-from stmlang.lower.strategy import Setup, Stepwise, Tables
+from stmlang.lower.strategy import Setup, Stepwise, Tables, no_tables
 from stmlang.lower.sweep import line_counts
 from stmlang.lower.tile import Tile, TileGates, Turns, exchange, tile_gates
 from stmlang.lower.walk import States, in_segments, walk
 from stmlang.plan.candidates.raster import unturned
-
-
-def _tables(setup: Setup) -> Tables:
-    del setup
-    return ()
 
 
 class Part(NamedTuple):
@@ -126,4 +121,4 @@ def _leaving(states: States, tiles: Sequence[int], tile: Sequence[int]) -> Array
     return jnp.concatenate(found, 1)
 
 
-LOWERING = Stepwise(_tables, _run)
+LOWERING = Stepwise(no_tables, _run)

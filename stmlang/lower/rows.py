@@ -25,7 +25,7 @@ from stmlang.lower import parallel
 from stmlang.lower.block import Block, matmul
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.slabs import Joined, cut_first, joined, pad_rows, rows_of, taken_apart, times_transposed, with_declared_nodes
-from stmlang.lower.strategy import Setup, Tables, Whole
+from stmlang.lower.strategy import Setup, Tables, Whole, no_tables
 
 
 class Layout(NamedTuple):
@@ -259,9 +259,4 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
     return parallel.LOWERING.block(setup, (), operands)
 
 
-def _tables(setup: Setup) -> Tables:
-    del setup
-    return ()
-
-
-LOWERING = Whole(_tables, _block, outputs=_outputs)
+LOWERING = Whole(no_tables, _block, outputs=_outputs)

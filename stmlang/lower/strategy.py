@@ -32,6 +32,12 @@ class Setup:
         return self.dag.regular
 
 
+def no_tables(setup: Setup) -> Tables:
+    """For a strategy that looks nothing up."""
+    del setup
+    return ()
+
+
 @dataclass(frozen=True)
 class Whole:
     """A strategy that makes the whole DAG one block, so that directions can share one attention pass.

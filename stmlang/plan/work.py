@@ -5,11 +5,11 @@ Everything counts the batch, the heads and, where it says so, the directions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from stmlang.plan.candidate import Stage
+from stmlang.plan.candidate import ConfigValue, Stage
 from stmlang.plan.problem import Problem
 from stmlang.scan.expression import children
 
@@ -163,6 +163,11 @@ def adjoint(stage: Stage, flops: float = 2.0, moved: float = 2.0) -> Stage:
         ops=2 * stage.ops,
         products=2 * stage.products,
     )
+
+
+def takes_no_settings(config: Mapping[str, ConfigValue]) -> str | None:
+    """What is wrong with the settings of a strategy that has none; None where none are given."""
+    return f"it has no setting `{next(iter(config))}`" if config else None
 
 
 def needs_scalar_gates(problem: Problem) -> str | None:

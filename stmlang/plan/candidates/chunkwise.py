@@ -14,6 +14,7 @@ from stmlang.plan.candidate import Candidate, Config, ConfigValue, Rejection, St
 from stmlang.plan.counts import widest_wavefront
 from stmlang.plan.levels import needs_line_edges
 from stmlang.plan.problem import Problem
+from stmlang.plan.tiles import tile_within
 from stmlang.plan.work import (
     TRAINING_OPS,
     Merge,
@@ -108,9 +109,9 @@ def _regular_tiling(problem: Problem, config: Mapping[str, ConfigValue]) -> Tili
     tile = config.get("tile")
     if set(config) != {"tile"} or not isinstance(tile, tuple) or len(tile) != len(axes):
         return Rejection(NAME, f"on this topology its setting is `tile`, with {len(axes)} side{'s' * (len(axes) > 1)}")
-    if any(side < 1 for side in tile):
-        return Rejection(NAME, f"the sides of a tile are positive, not {'x'.join(map(str, tile))}")
-    sides = tuple(min(side, size) for side, size in zip(tile, axes, strict=True))
+    sides = tile_within(axes, tile)
+    if isinstance(sides, str):
+        return Rejection(NAME, sides)
     grid = tuple(-(-size // side) for size, side in zip(axes, sides, strict=True))
     steps = sum(grid) - len(grid) + 1
     return Tiling(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from stmlang.facts.factored import Factored, sole_form
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.plan.chains import chunk_of, chunk_sizes, needs_chain
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
 from stmlang.scan.expression import Number
@@ -25,11 +26,7 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
     form = _form(problem)
     if isinstance(form, str):
         return [Rejection(NAME, form)]
-    nodes = problem.counts.nodes
-    sizes = [size for size in CHUNKS if size < nodes]
-    if nodes <= CHUNKS[-1]:
-        sizes.append(nodes)
-    return [_cost(problem, form, size) for size in sizes]
+    return [_cost(problem, form, size) for size in chunk_sizes(problem, CHUNKS)]
 
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
@@ -37,22 +34,16 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     form = _form(problem)
     if isinstance(form, str):
         return Rejection(NAME, form)
-    chunk = config.get("chunk")
-    if set(config) != {"chunk"} or not isinstance(chunk, int):
-        return Rejection(NAME, "its setting is `chunk`, the number of nodes in a chunk")
-    if chunk < 1:
-        return Rejection(NAME, f"the nodes in a chunk are a positive number, not {chunk}")
-    return _cost(problem, form, min(chunk, problem.counts.nodes))
+    chunk = chunk_of(problem, config)
+    if isinstance(chunk, str):
+        return Rejection(NAME, chunk)
+    return _cost(problem, form, chunk)
 
 
 def _form(problem: Problem) -> Factored | str:
     """The form of the transition, or why the scan is none of the delta rule."""
-    if problem.axes is None or len(problem.axes) != 1:
-        return "it needs a chain: one axis, and one port"
-    if problem.counts.nodes == 0:
-        return "there are no nodes to cut into chunks"
-    if problem.track > 1:
-        return f"it needs states without a tracking axis, and here track = {problem.track}"
+    if reason := needs_chain(problem):
+        return reason
     state = {name: set(problem.scan.gate(name).indices) - {"out", "in"} for name in ("source", "transition", "mark")}
     form = sole_form(problem.scan, "transition")
     if form is None or state["transition"] != {"key", "key'"}:

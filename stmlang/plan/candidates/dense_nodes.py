@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
 from stmlang.plan.levels import inverse_cost, needs_node_states
 from stmlang.plan.problem import Problem
-from stmlang.plan.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.plan.work import (
+    TRAINING_OPS,
+    adjoint,
+    attention_stage,
+    gate_ops,
+    gates_stage,
+    needs_scalar_gates,
+    shared_passes,
+    takes_no_settings,
+)
 
 NAME = "dense_nodes"
 MOST_NODES = 4096
@@ -23,8 +32,8 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """It has no settings."""
-    if config:
-        return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
+    if reason := takes_no_settings(config):
+        return Rejection(NAME, reason)
     if reason := needs_scalar_gates(problem) or needs_node_states(problem):
         return Rejection(NAME, reason)
     nodes, counts = problem.counts.nodes, problem.counts

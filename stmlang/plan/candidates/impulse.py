@@ -12,6 +12,7 @@ from math import prod
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
 from stmlang.plan.problem import Problem
+from stmlang.plan.tiles import tile_within
 from stmlang.plan.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
 
 NAME = "impulse"
@@ -55,12 +56,12 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     tile = config.get("tile")
     if set(config) != {"tile"} or not isinstance(tile, tuple) or len(tile) != len(axes):
         return Rejection(NAME, f"its setting is `tile`, with {len(axes)} side{'s' * (len(axes) > 1)}")
-    if any(side < 1 for side in tile):
-        return Rejection(NAME, f"the sides of a tile are positive, not {'x'.join(map(str, tile))}")
-    tile = tuple(min(side, size) for side, size in zip(tile, axes, strict=True))
-    if prod(tile) * prod(axes) > MOST_PAIRS:
-        return Rejection(NAME, f"a mask of {prod(tile):,} times {prod(axes):,} nodes is too large to number")
-    return _cost(problem, axes, tile)
+    sides = tile_within(axes, tile)
+    if isinstance(sides, str):
+        return Rejection(NAME, sides)
+    if prod(sides) * prod(axes) > MOST_PAIRS:
+        return Rejection(NAME, f"a mask of {prod(sides):,} times {prod(axes):,} nodes is too large to number")
+    return _cost(problem, axes, sides)
 
 
 def _refusal(problem: Problem) -> str | None:

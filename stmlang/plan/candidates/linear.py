@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.plan.chains import chunk_of, chunk_sizes, needs_chain
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
 
@@ -21,33 +22,23 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
     """Chunks of a few sizes, and the whole chain where it is short."""
     if reason := _refusal(problem):
         return [Rejection(NAME, reason)]
-    nodes = problem.counts.nodes
-    sizes = [size for size in CHUNKS if size < nodes]
-    if nodes <= CHUNKS[-1]:
-        sizes.append(nodes)
-    return [build(problem, {"chunk": size}) for size in sizes]
+    return [_cost(problem, size) for size in chunk_sizes(problem, CHUNKS)]
 
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """The costs of `{"chunk": nodes in a chunk}`."""
     if reason := _refusal(problem):
         return Rejection(NAME, reason)
-    chunk = config.get("chunk")
-    if set(config) != {"chunk"} or not isinstance(chunk, int):
-        return Rejection(NAME, "its setting is `chunk`, the number of nodes in a chunk")
-    if chunk < 1:
-        return Rejection(NAME, f"the nodes in a chunk are a positive number, not {chunk}")
-    return _cost(problem, min(chunk, problem.counts.nodes))
+    chunk = chunk_of(problem, config)
+    if isinstance(chunk, str):
+        return Rejection(NAME, chunk)
+    return _cost(problem, chunk)
 
 
 def _refusal(problem: Problem) -> str | None:
     """Why the scan is none that linear attention could be."""
-    if problem.axes is None or len(problem.axes) != 1:
-        return "it needs a chain: one axis, and one port"
-    if problem.counts.nodes == 0:
-        return "there are no nodes to cut into chunks"
-    if problem.track > 1:
-        return f"it needs states without a tracking axis, and here track = {problem.track}"
+    if reason := needs_chain(problem):
+        return reason
     scan = problem.scan
     for name in ("source", "transition", "mark"):
         state = set(scan.gate(name).indices) - {"out", "in"}

@@ -13,6 +13,7 @@ from stmlang.graph.steps import node_arcs
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
 from stmlang.plan.levels import NODE_PASSES, level_sweep, needs_node_states
 from stmlang.plan.problem import Problem
+from stmlang.plan.work import takes_no_settings
 
 NAME = "nodes"
 
@@ -24,8 +25,8 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """It has no settings."""
-    if config:
-        return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
+    if reason := takes_no_settings(config):
+        return Rejection(NAME, reason)
     if problem.axes is not None or problem.dag is None:
         return Rejection(NAME, "it is for trees and DAGs: a grid's rows and wavefronts are regular")
     if reason := needs_node_states(problem):

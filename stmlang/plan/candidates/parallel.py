@@ -22,6 +22,7 @@ from stmlang.plan.work import (
     ragged_merges,
     regular_merges,
     shared_passes,
+    takes_no_settings,
 )
 
 NAME = "parallel"
@@ -36,8 +37,8 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """It has no settings."""
-    if config:
-        return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
+    if reason := takes_no_settings(config):
+        return Rejection(NAME, reason)
     if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
         return Rejection(NAME, reason)
     nodes = problem.counts.nodes

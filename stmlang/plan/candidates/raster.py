@@ -15,6 +15,7 @@ import numpy as np
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
 from stmlang.plan.problem import Problem
+from stmlang.plan.tiles import tile_within
 from stmlang.plan.work import TRAINING_OPS, adjoint, boundary, gate_ops, gates_stage, needs_scalar_gates
 
 NAME = "raster"
@@ -93,9 +94,10 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
         return Rejection(NAME, f"its settings are `tile`, with {len(axes)} sides, and `segments`")
     if not isinstance(segments, int) or not 1 <= segments <= axes[0]:
         return Rejection(NAME, f"there is at least one segment, and at most {axes[0]}, one for each place on the first axis")
-    if any(side < 1 for side in tile):
-        return Rejection(NAME, f"the sides of a tile are positive, not {'x'.join(map(str, tile))}")
-    return _cost(problem, _cut(axes, tuple(min(side, size) for side, size in zip(tile, axes, strict=True)), segments))
+    sides = tile_within(axes, tile)
+    if isinstance(sides, str):
+        return Rejection(NAME, sides)
+    return _cost(problem, _cut(axes, sides, segments))
 
 
 def unturned(problem: Problem) -> tuple[tuple[bool, ...], tuple[bool, ...]]:

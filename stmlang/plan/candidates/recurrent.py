@@ -12,7 +12,7 @@ from stmlang.graph.steps import edge_level_sizes
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
 from stmlang.plan.levels import EDGE_PASSES, level_sweep, matrix_width, needs_line_edges
 from stmlang.plan.problem import Problem
-from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
+from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, takes_no_settings
 
 NAME = "recurrent"
 STATE_PASSES = 12
@@ -26,8 +26,8 @@ def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """It has no settings."""
-    if config:
-        return Rejection(NAME, f"it has no setting `{next(iter(config))}`")
+    if reason := takes_no_settings(config):
+        return Rejection(NAME, reason)
     counts, item = problem.counts, problem.accumulator
     if problem.axes is None and problem.dag is not None:
         if reason := needs_line_edges(problem):
