@@ -1,0 +1,121 @@
+"""What a check is given, and what it may have to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import stmlang
+from stmlang.plan.candidate import Candidate, ConfigValue, freeze
+from stmlang.plan.candidates import CANDIDATES
+from stmlang.plan.problem import DtypeName, Problem
+from stmlang.runtime.compiled import CompiledScan
+from stmlang.verify.derivative import Arguments
+
+Config = Mapping[str, ConfigValue]
+
+
+class NotApplicable(Exception):
+    """Raised by a check that has nothing to say about a trial or a way, so that it does not count as passed."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A strategy with its settings."""
+
+    strategy: str
+    config: Config
+
+    @property
+    def label(self) -> str:
+        """As the planner writes it: `chunkwise tile=7x7`."""
+        return Candidate(self.strategy, freeze(self.config), (), (), 0, 0, 0, 0).label
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check has to object: `check` by name, `way` by label, what differs by how much and what was allowed."""
+
+    check: str
+    way: str
+    what: str
+    error: float
+    allowed: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A scan with arguments: all that a check needs and a finding saves.
+
+    `text` is a spec that reads no files and leaves no size open. `generator` names what made it, `values` how the values of
+    its leaves are drawn (a name in `strategies.PROFILES`), `seed` which of them.
+    """
+
+    text: str
+    generator: str
+    values: str
+    seed: int
+
+    def compiled(self, way: Way | None, dtype: str) -> CompiledScan:
+        """The scan compiled for a way, or for the one that the planner would choose (None), whatever this machine was tuned to.
+
+        Raises SpecError where the way cannot evaluate the scan.
+        """
+        strategy, config = (None, None) if way is None else (way.strategy, dict(way.config))
+        found = stmlang.compile(self.text, dtype=cast(DtypeName, dtype), strategy=strategy, config=config, tuned=False)
+        if not isinstance(found, CompiledScan):
+            raise ValueError("a trial leaves no size open, but this scan waits for the sizes of its axes")
+        return found
+
+    def arguments(self, op: CompiledScan) -> Arguments:
+        """Arguments in float64, initial states included: the same numbers for every way the trial is compiled."""
+        from stmlang.verify.strategies.values import random_arguments  # what makes trials stands in the same package
+
+        return random_arguments(op, self.seed, self.values)
+
+
+Check = Callable[[Trial, Way], Finding | None]
+"""What a check is: pure, None where there is nothing to object. An exception other than `NotApplicable` is a finding too."""
+
+
+def ways(op: CompiledScan) -> list[Way]:
+    """Every strategy that can evaluate a scan; those with settings with a small one, and with odd ones, which divide nothing or
+    reach beyond the end."""
+    problem = op.compilation.program.problem
+    found: list[Way] = []
+    for strategy in CANDIDATES:
+        for config in _settings(strategy.name, problem):
+            built = strategy.build(problem, config)
+            if isinstance(built, Candidate):
+                found.append(Way(strategy.name, dict(built.config)))
+    return [way for number, way in enumerate(found) if way not in found[:number]]
+
+
+def _settings(strategy: str, problem: Problem) -> Iterator[Config]:
+    """Settings to try of a strategy: those that lie at a boundary, or, of one not listed here, those that it proposes."""
+    nodes, axes = problem.counts.nodes, problem.axes or ()
+    ones, odd = (1,) * len(axes), tuple(map(_odd, axes))
+    match strategy:
+        case "chunkwise" if not axes:
+            yield from ({"block": 1}, {"block": 2}, {"block": 1 << nodes.bit_length()})
+        case "chunkwise" | "impulse":
+            yield from ({"tile": ones}, {"tile": odd})
+        case "raster":
+            yield from ({"tile": ones, "segments": 1}, {"tile": odd, "segments": min((2, *axes[:1]))})
+        case "linear" | "delta":
+            yield from ({"chunk": 1}, {"chunk": _odd(nodes)}, {"chunk": nodes + 3})
+        case "separable":
+            yield from ({"rows": 1}, {"rows": _odd(max(axes, default=1))})
+        case "rows":
+            yield {"axis": 0, "rows": 1, "targets": 1}
+            yield {"axis": len(axes) - 1, "rows": _odd(max(axes, default=1)), "targets": 3}
+        case _:
+            proposed = next(entry for entry in CANDIDATES if entry.name == strategy).propose(problem)
+            candidates = [entry for entry in proposed if isinstance(entry, Candidate)]
+            yield from (dict(entry.config) for entry in (*candidates[:1], *candidates[-1:]))
+
+
+def _odd(size: int) -> int:
+    """A length that does not divide a size, where there is one below it."""
+    return next((length for length in range(2, size) if size % length), max(size, 1))
