@@ -1,0 +1,88 @@
+"""What the public cases share: chains as texts, a recurrence of their own in JAX, and every way of evaluating a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import stmlang
+from stmlang.plan.candidate import Candidate, ConfigValue
+from stmlang.plan.candidates import CANDIDATES
+from tests.helpers.cases import GIVEN, NONE
+
+Tree = Any
+PLAIN = GIVEN + NONE
+
+
+def scan_on(topology: str, body: str = PLAIN, heads: int = 1, key: int = 2, value: int = 2, track: int = 1) -> str:
+    """A scan as a text."""
+    tracks = f", track = {track}" if track > 1 else ""
+    return f"scan test(heads = {heads}, key = {key}, value = {value}{tracks}) on {topology} {{\n{body}}}\n"
+
+
+def settings(op: Any, strategy: str, size: int) -> dict[str, ConfigValue]:
+    """The settings of a strategy that cuts a scan's topology: pieces with sides of `size`."""
+    axes = op.dag.regular or ()
+    match strategy:
+        case "chunkwise":
+            return {"tile": (size,) * len(axes)} if axes else {"block": size}
+        case "linear" | "delta":
+            return {"chunk": size}
+        case "raster":
+            return {"tile": (size,) * len(axes), "segments": 1}
+        case "impulse":
+            return {"tile": (size,) * len(axes)}
+        case "separable":
+            return {"rows": size}
+        case "rows":
+            return {"axis": 0, "rows": size, "targets": size + 1}
+        case _:
+            return {}
+
+
+def every_way(text: str, dtype: str, size: int) -> dict[str, Any]:
+    """A scan compiled by every strategy that can evaluate it, by name; those that cut it, in pieces of `size`."""
+    op: Any = stmlang.compile(text, dtype=dtype)
+    problem, found = op.compilation.program.problem, {}
+    for strategy in CANDIDATES:
+        config = settings(op, strategy.name, size)
+        if isinstance(strategy.build(problem, config), Candidate):
+            found[strategy.name] = stmlang.compile(text, dtype=dtype, strategy=strategy.name, config=config)
+    assert {ranked.estimate.candidate.strategy for ranked in op.plan.ranked} <= set(found)
+    return found
+
+
+def recurrence(q: Tree, k: Tree, v: Tree, gates: Mapping[str, Tree], initial: Tree) -> Tree:
+    """The chain of `PLAIN`, one node after the other in the type of its arguments, differentiable: result and final states, as
+    a compiled scan gives them."""
+    port = next(iter(initial[0]))
+
+    def step(state: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
+        q, k, v, source, transition, mark, direct = now
+        added = k[:, :, None] * v[:, None, :]
+        read = mark[:, :, None] * state + direct[:, None, None] * added
+        return transition[:, 0, :, None] * state + source[:, :, None] * added, jnp.einsum("hk,hkv->hv", q, read)
+
+    gate = (gates[name] for name in ("source", "transition", "mark", "direct"))
+    state, h = lax.scan(step, jnp.asarray(initial[0][port]), (q, k, v, *gate))
+    return h, ({port: state},)
+
+
+def ones(op: Any, tree: Tree) -> Tree:
+    """A cotangent of ones for result and final states."""
+    return jax.tree.map(lambda leaf: np.ones(leaf.shape), jax.eval_shape(lambda: op(*tree, return_state=True)))
+
+
+def as_type(tree: Tree, dtype: str) -> Tree:
+    """Arguments rounded to a type, as JAX arrays."""
+    return jax.tree.map(lambda array: jnp.asarray(array, dtype), tree)
+
+
+def widened(tree: Tree) -> Tree:
+    """Arguments in double precision, as numpy arrays."""
+    return jax.tree.map(lambda array: np.asarray(array, np.float64), tree)
