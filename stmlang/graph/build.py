@@ -20,10 +20,13 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.dag import OPEN, Dag
-from stmlang.graph.limits import LARGEST, refuse_above_largest
+from stmlang.graph.limits import LARGEST, refuse_above_largest, refuse_above_memory
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import Span
+
+BUILDING_BYTES = 48
+"""Bytes held for each edge while a graph is built: tail, head and port, and as much again of what they are made from."""
 
 
 def dag_of(topology: Topology) -> Dag:
@@ -85,6 +88,7 @@ def complete_tree(arity: int, depth: int, span: Span | None = None) -> Dag:
     if arity <= 1:
         count = 1 + arity * depth
         refuse_above_largest("nodes", count, span)
+        _refuse_large_tables(count, span)
         tail = np.arange(count - 1, dtype=np.int64)
         return ragged_dag(count, tail, tail + 1)
     widths: list[int] = []
@@ -92,6 +96,7 @@ def complete_tree(arity: int, depth: int, span: Span | None = None) -> Dag:
         widths.append(arity ** len(widths))
     count = sum(widths)
     refuse_above_largest("nodes", count, span)
+    _refuse_large_tables(count, span)
     head = np.empty(count - 1, np.int64)
     start = 0
     for width in reversed(widths[1:]):
@@ -146,6 +151,12 @@ def _refuse_large_product(counts: Sequence[tuple[int, int]], span: Span | None) 
     refuse_above_largest("nodes", prod(nodes), span)
     edges = sum(count * prod(nodes[:place]) * prod(nodes[place + 1 :]) for place, (_, count) in enumerate(counts))
     refuse_above_largest("edges", edges, span)
+    _refuse_large_tables(edges, span)
+
+
+def _refuse_large_tables(edges: int, span: Span | None) -> None:
+    """Refuses a graph of so many edges that what is held while it is built does not fit into memory."""
+    refuse_above_memory(f"the tables of {edges:,} edges", BUILDING_BYTES * edges, span)
 
 
 def _bound(name: str, size: int | None, span: Span) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import Span
 
@@ -24,3 +26,28 @@ def refuse_above_largest(what: str, count: int, span: Span | None = None) -> Non
             )
         ]
     )
+
+
+def refuse_above_memory(what: str, size: int, span: Span | None = None) -> None:
+    """Raises SpecError (STM3305) if `size` bytes, a Python integer, are more than the machine has."""
+    memory = host_memory()
+    if memory is None or size <= memory:
+        return
+    raise SpecError(
+        [
+            Diagnostic(
+                "STM3305",
+                f"{what} take {size / 1e9:,.0f} GB; this machine has {memory / 1e9:,.0f} GB",
+                span,
+                help="make the topology smaller, or cut it and carry the state from one part to the next",
+            )
+        ]
+    )
+
+
+def host_memory() -> int | None:
+    """Bytes of memory of this machine, None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -32,7 +32,7 @@ def make_plan(
     strategy cannot take, STM5004 where no strategy can evaluate the scan, STM5005 where none fits the memory limit, STM5006
     for an unknown strategy, STM5007 for one that cannot evaluate the scan.
     """
-    forced = None if strategy is None else _strategy(strategy)
+    forced = None if strategy is None else strategy_named(strategy)
     if config is not None and forced is None:
         raise plan_error("STM5003", "settings were given without a strategy", help="name the strategy that they belong to")
     candidates, rejections = _all(problem)
@@ -66,8 +66,8 @@ def _all(problem: Problem) -> tuple[list[Candidate], list[Rejection]]:
     return candidates, rejections
 
 
-def _strategy(name: str) -> Strategy:
-    """The strategy of a name."""
+def strategy_named(name: str) -> Strategy:
+    """The strategy of a name. Raises SpecError (STM5006) for an unknown one."""
     names = [strategy.name for strategy in CANDIDATES]
     for strategy in CANDIDATES:
         if strategy.name == name:

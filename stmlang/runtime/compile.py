@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Literal, cast
 
 import jax
@@ -19,11 +19,12 @@ from stmlang.plan.calibration import usable_cores
 from stmlang.plan.candidate import ConfigValue
 from stmlang.plan.choose import make_plan
 from stmlang.plan.plan import Plan
-from stmlang.plan.problem import DtypeName, Problem
+from stmlang.plan.problem import DtypeName, Problem, regular_axes
 from stmlang.plan.target import target_of
 from stmlang.plan.tuned import IGNORED, Device, look_up
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
 from stmlang.runtime.open import OpenScan
+from stmlang.runtime.options import call_options, plain, settings, spec_text, target_name
 from stmlang.runtime.signature import Signature, call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import unbound
@@ -55,26 +56,39 @@ def compile(
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others. Raises SpecError for a wrong spec, unknown sizes, or a scan that no strategy can evaluate.
     """
-    checked = load(source if isinstance(source, str) else Path(source), sizes, scan=scan)
+    text = spec_text(source)
+    options = call_options(dtype, mode, batch, memory_limit, strategy, tuned, scan)
+    dtype, mode, batch, memory_limit, strategy, tuned, scan = options
+    settled, target = settings(config), target_name(target)
     require_dtype(dtype)
+    checked = load(text, {name: plain(size) for name, size in sizes.items()}, scan=scan)
     chosen = target_of(machine() if target == "auto" else target)
 
     def finish(bound: Scan) -> CompiledScan:
         prepared = prepare(bound, dtype, mode=mode, memory_limit=memory_limit, batch=batch)
         found = look_up(prepared.problem, device_of(target)) if tuned else IGNORED
-        return assemble(prepared, make_plan(prepared.problem, chosen, strategy=strategy, config=config, tuned=found))
+        return assemble(prepared, make_plan(prepared.problem, chosen, strategy=strategy, config=settled, tuned=found))
 
     return OpenScan(checked, dtype, finish) if unbound(checked) else finish(checked)
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A checked scan of known sizes, ready to be planned. `declared` is the scan as written, `facts.scan` the one that runs."""
+    """A checked scan of known sizes, ready to be planned. `declared` is the scan as written, `facts.scan` the one that runs.
+
+    `graph` is None where a plan can be made without it: a chain or grid is known by its sizes. One that is too large is so
+    refused before any of it is built.
+    """
 
     declared: Scan
-    dag: Dag
+    graph: Dag | None
     facts: Facts
     problem: Problem
+
+    @cached_property
+    def dag(self) -> Dag:
+        """The graph, built when it is first asked for."""
+        return dag_of(self.declared.topology) if self.graph is None else self.graph
 
 
 def prepare(
@@ -85,8 +99,8 @@ def prepare(
     memory_limit: int | None = None,
     batch: int = 1,
 ) -> Prepared:
-    """Build a scan's graph and find out what holds of it. Raises SpecError where a size is unbound (STM5001)."""
-    dag = dag_of(scan.topology)
+    """Find out what holds of a scan, from its graph if that takes one. Raises SpecError where a size is unbound (STM5001)."""
+    dag = None if regular_axes(scan) is not None else dag_of(scan.topology)
     facts = analyse(scan, dag)
     problem = Problem.of(facts.scan, dag, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch)
     return Prepared(scan, dag, facts, problem)

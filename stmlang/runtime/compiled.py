@@ -21,10 +21,12 @@ from stmlang.lower.execute import gating, run
 from stmlang.lower.program import Bundle, Program
 from stmlang.lower.states import State
 from stmlang.lower.strategy import Whole
+from stmlang.plan import units
 from stmlang.plan.candidate import Candidate
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
-from stmlang.runtime.signature import Signature, call_error, check_arguments
+from stmlang.runtime.options import node_shape, whole_number, word
+from stmlang.runtime.signature import Signature, call_error, check_arguments, flag
 from stmlang.scan.expression import InputRef, children
 from stmlang.scan.scan import Scan
 
@@ -90,6 +92,7 @@ class CompiledScan(eqx.Module):
         Raises SpecError (STM52xx) for missing, unknown or misshapen arguments.
         """
         inputs = {"q": q, "k": k, "v": v}
+        return_state = flag("return_state", return_state)
         check_arguments(self.signature, inputs, gates, initial)
         start = None if initial is None else tuple(dict(state) for state in initial)
         program = self.compilation.program
@@ -105,6 +108,7 @@ class CompiledScan(eqx.Module):
         such a scan has no gating matrix of scalars.
         """
         program, given = self.compilation.whole, {"q": q, "k": k, "v": v}
+        self._require_room(program)
         if program.problem.state_indices or self.scan.track > 1 or self.scan.normalize != "none":
             found = ", ".join(sorted(program.problem.state_indices)) or "normalization"
             raise call_error("STM5206", f"scan `{self.scan.name}` has no gating matrix of scalars ({found})")
@@ -119,6 +123,17 @@ class CompiledScan(eqx.Module):
         check_arguments(self.signature, inputs, gates, None)
         tables = self.tables if program is self.compilation.program else _device(program.tables)
         return cast(Array, _gating(program, tables, inputs, dict(gates)))
+
+    def _require_room(self, program: Program) -> None:
+        """Raises SpecError (STM5209) where the gating matrix would not fit the memory limit."""
+        limit, nodes = self.plan.circumstances.memory_limit, self.dag.node_count
+        size = nodes**2 * self.scan.heads * jnp.dtype(program.accumulator).itemsize
+        if size > limit:
+            raise call_error(
+                "STM5209",
+                f"the gating matrix of {nodes:,} nodes takes {units.size(size)}; the memory limit is {units.size(limit)}",
+                help="look at a smaller size of the same spec, or compile with a larger `memory_limit`",
+            )
 
     def reference(
         self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None
@@ -148,8 +163,12 @@ class CompiledScan(eqx.Module):
         )
 
     def example(self, seed: int = 0) -> tuple[Array, Array, Array, dict[str, Array]]:
-        """Random `q, k, v, gates` that fit, standard normal (given leaves uniform within their bounds)."""
-        generator, dtype = np.random.default_rng(seed), self.compilation.program.dtype
+        """Random `q, k, v, gates` that fit, standard normal (given leaves uniform within their bounds). Raises SpecError
+        (STM5010) for a `seed` that is no whole number from 0 on."""
+        number = whole_number(seed)
+        if number is None or number < 0:
+            raise call_error("STM5010", f"`seed` must be a whole number from 0 on, not {seed!r:.80}")
+        generator, dtype = np.random.default_rng(number), self.compilation.program.dtype
 
         def normal(shape: Sequence[int]) -> Array:
             return jnp.asarray(generator.standard_normal(shape), dtype)
@@ -165,9 +184,9 @@ class CompiledScan(eqx.Module):
 
     def at(self, nodes: Sequence[int]) -> CompiledScan:
         """This scan, if node arrays have this shape. Raises SpecError (STM5201) if not. (`OpenScan` compiles for it.)"""
-        if tuple(nodes) != self.dag.node_shape:
-            expected = self.dag.node_shape
-            raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with {expected}, not {tuple(nodes)}")
+        shape, expected = node_shape(nodes), self.dag.node_shape
+        if shape != expected:
+            raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with {expected}, not {shape}")
         return self
 
     @property
@@ -201,8 +220,8 @@ class CompiledScan(eqx.Module):
         return explain_text(self.plan, show_facts(self.facts))
 
     def lower_text(self, kind: Literal["jaxpr", "stablehlo"]) -> str:
-        """The program of one unbatched call."""
-        return lower_text(self, kind)
+        """The program of one unbatched call. Raises SpecError (STM5010) for another kind of text."""
+        return lower_text(self, cast(Any, word("program text", kind, ("jaxpr", "stablehlo"))))
 
     def export(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
 import jax
 from jaxtyping import Array
@@ -12,10 +12,11 @@ from jaxtyping import Array
 from stmlang.lower.states import State
 from stmlang.plan.problem import unbound_error
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.options import node_shape, plain
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
-from stmlang.scan.sizes import bind, unbound
-from stmlang.scan.topology import Regular
+from stmlang.scan.sizes import bind, regular_part, unbound
+from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
 
 
 @jax.tree_util.register_static
@@ -37,27 +38,26 @@ class OpenScan:
 
     def bind(self, **sizes: int) -> CompiledScan:
         """The scan compiled for these sizes. Raises SpecError for unknown names and where one is still missing (STM5001)."""
-        bound = bind(self.scan, sizes)
+        bound = bind(self.scan, {name: plain(size) for name, size in sizes.items()})
         if missing := unbound(bound):
             raise unbound_error(list(missing), self.scan.topology.span)
-        assert isinstance(bound.topology, Regular)
-        key = tuple(axis.size for axis in bound.topology.axes if axis.size is not None)
+        regular = regular_part(bound)
+        assert regular is not None, "only chains and grids have axes that can be open"
+        key = tuple(axis.size for axis in regular.axes if axis.size is not None)
         if key not in self.compiled:
             self.compiled[key] = self.finish(bound)
         return self.compiled[key]
 
     def at(self, nodes: Sequence[int]) -> CompiledScan:
         """The scan compiled for node arrays of a shape. Raises SpecError (STM5201) where the shape contradicts a bound axis."""
-        topology = self.scan.topology
-        assert isinstance(topology, Regular)
-        known = tuple(axis.size for axis in topology.axes)
-        fits = len(nodes) == len(known) and all(size in (None, given) for size, given in zip(known, nodes, strict=True))
+        shape, axes = node_shape(nodes), _axes(self.scan.topology)
+        fits = len(shape) == len(axes) and all(axis.size in (None, given) for axis, given in zip(axes, shape, strict=True))
         if not fits:
-            names = ", ".join(axis.name if axis.size is None else str(axis.size) for axis in topology.axes)
-            raise call_error(
-                "STM5201", f"node arrays of scan `{self.scan.name}` begin with the axes ({names}), not {tuple(nodes)}"
-            )
-        return self.bind(**{axis.name: size for axis, size in zip(topology.axes, nodes, strict=True) if axis.size is None})
+            names = ", ".join(axis.name if axis.size is None else str(axis.size) for axis in axes)
+            raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with the axes ({names}), not {shape}")
+        open_axes = unbound(self.scan)
+        sizes = {axis.name: size for axis, size in zip(axes, shape, strict=True) if axis.name in open_axes}
+        return self.bind(**sizes).at(shape)
 
     def __call__(
         self,
@@ -85,3 +85,19 @@ class OpenScan:
         if name.startswith("_") or not hasattr(CompiledScan, name):
             raise AttributeError(name)
         raise unbound_error(list(unbound(self.scan)), self.scan.topology.span)
+
+
+def _axes(topology: Topology) -> tuple[Axis, ...]:
+    """The axes of node arrays: those of chains and grids, and one of the nodes of each tree or DAG, without a size where only
+    its graph tells."""
+    match topology:
+        case Regular(axes=axes):
+            return axes
+        case Product(factors=factors):
+            return tuple(axis for factor in factors for axis in _axes(factor))
+        case Static(nodes=nodes):
+            return (Axis("nodes", len(nodes)),)
+        case CompleteTree() | FromFile() | Runtime():
+            return (Axis("nodes", None),)
+        case _:
+            assert_never(topology)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, cast
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from stmlang.graph.dag import Dag
 from stmlang.graph.shapes import Shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
@@ -101,17 +103,44 @@ def _check_names(found: list[Diagnostic], what: str, expected: Mapping[str, Shap
 
 
 def _check_array(found: list[Diagnostic], name: str, shape: Shape, array: Any) -> None:
-    given = getattr(array, "shape", None)
-    dtype = getattr(array, "dtype", None)
-    if given is None or dtype is None:
-        found.append(Diagnostic("STM5203", f"{name} must be an array, not {type(array).__name__}", None))
-        return
-    if not jnp.issubdtype(dtype, jnp.floating):
-        help = "convert it: `jnp.asarray(x, jnp.float32)`"
-        found.append(Diagnostic("STM5205", f"{name} must hold floating point numbers, not {dtype}", None, help=help))
-    if tuple(given) != tuple(shape):
-        notes, help = (), None
-        if len(given) == len(shape) + 1 and tuple(given[1:]) == tuple(shape):
+    kind = array_problem(name, array)
+    if kind is not None:
+        found.append(kind)
+    given = tuple(array.shape) if is_array(array) else tuple(shape)
+    if given != tuple(shape):
+        help = None
+        if len(given) == len(shape) + 1 and given[1:] == tuple(shape):
             help = "the scan is unbatched: map it over the batch with `jax.vmap(op)`"
-        message = f"{name} must have the shape {tuple(shape)}, not {tuple(given)}"
-        found.append(Diagnostic("STM5201", message, None, notes, help))
+        message = f"{name} must have the shape {tuple(shape)}, not {given}"
+        found.append(Diagnostic("STM5201", message, None, help=help))
+
+
+def is_array(given: Any) -> bool:
+    """Whether JAX takes something as an array: one of its own, traced ones included, or one of numpy's without a mask."""
+    return isinstance(given, (jax.Array, np.ndarray, np.generic)) and not isinstance(given, np.ma.MaskedArray)
+
+
+def array_problem(name: str, array: Any) -> Diagnostic | None:
+    """What is wrong with an argument, whatever its shape: not an array (STM5203), or not of floating point numbers that JAX
+    has (STM5205)."""
+    help = "convert it: `jnp.asarray(x, jnp.float32)`"
+    if isinstance(array, np.ma.MaskedArray):
+        return Diagnostic("STM5203", f"{name} must be an array without a mask", None, help="fill what is masked: `x.filled(0)`")
+    if not is_array(array):
+        return Diagnostic("STM5203", f"{name} must be an array, not {type(array).__name__}", None, help=help)
+    dtype = array.dtype
+    if not jnp.issubdtype(dtype, jnp.floating) or (isinstance(array, np.ndarray) and not _has_jax_type(array)):
+        return Diagnostic("STM5205", f"{name} must hold floating point numbers, not {dtype}", None, help=help)
+    return None
+
+
+def _has_jax_type(array: np.ndarray) -> bool:
+    """Whether JAX takes numpy's floating point numbers as they are: neither of extended precision nor in foreign byte order."""
+    return array.dtype.isnative and array.dtype.itemsize <= 8
+
+
+def flag(name: str, given: object) -> bool:
+    """A truth value. Raises SpecError (STM5010) for anything else, which Python would take for one or the other."""
+    if isinstance(given, (bool, np.bool_)):
+        return bool(given)
+    raise call_error("STM5010", f"`{name}` must be True or False, not {given!r:.80}")

@@ -36,7 +36,8 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5010": (
         "option out of range",
         "The data type is float32, float64 or bfloat16; the mode is inference or training; the memory limit and the batch are "
-        "positive numbers.",
+        "positive whole numbers; what is on or off is True or False. The same goes for options of calls, examples and "
+        "artifacts.",
     ),
     "STM5011": (
         "normalized scan that acts on the value axis",
@@ -45,7 +46,7 @@ LOWERING: dict[str, tuple[str, str]] = {
     ),
     "STM5101": (
         "cannot write a file",
-        "`fmt` and `new` write whole files or nothing. The operating system's reason is given.",
+        "`fmt`, `new` and `fuzz` write whole files or nothing. The operating system's reason is given.",
     ),
     "STM5102": ("file exists", "`stmlang new` writes new files only and never over one that is there."),
     "STM5201": (
@@ -58,12 +59,19 @@ LOWERING: dict[str, tuple[str, str]] = {
         "`gates` holds an array for each leaf of the spec, by the leaf's name, and nothing else. Where gates depend on the "
         "query, key or value, so does the gating matrix.",
     ),
-    "STM5203": ("not an array", "Inputs and gates are JAX or numpy arrays; `gates` is a dictionary of them."),
+    "STM5203": (
+        "not an array",
+        "Inputs and gates are JAX or numpy arrays, without a mask; `gates` is a dictionary of them.",
+    ),
     "STM5204": (
         "initial state of the wrong structure",
         "An initial state is a tuple with a dictionary for each direction, which holds an array for each port.",
     ),
-    "STM5205": ("not floating point numbers", "Inputs, gates and states are of a floating point type."),
+    "STM5205": (
+        "not floating point numbers",
+        "Inputs, gates and states are of a floating point type that JAX has, in the byte order of the machine. Whole numbers, "
+        "such as the bytes of an image, are not converted without being asked.",
+    ),
     "STM5206": (
         "no gating matrix",
         "Where transitions act on state axes, or the result is normalized, no single number says what one node reads of "
@@ -72,6 +80,16 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5207": (
         "float64 is switched off",
         "JAX computes in 32 bits unless it is told otherwise before its first use.",
+    ),
+    "STM5208": (
+        "layer that cannot be made",
+        "A layer is made of a compiled scan, sizes that are whole numbers from 1 on, and a key of `jax.random`; none of its "
+        "parameters has more than 2^31 - 1 numbers.",
+    ),
+    "STM5209": (
+        "gating matrix too large",
+        "A gating matrix holds a number for every pair of nodes and every head. One that would not fit the memory limit is "
+        "refused before memory is asked for.",
     ),
     "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
     "STM5302": (
@@ -110,5 +128,19 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5403": (
         "nothing to measure",
         "`stmlang tune` and `stmlang bench` need a scan that has nodes.",
+    ),
+    "STM5501": (
+        "not a saved finding",
+        "`stmlang fuzz --replay` takes what `stmlang fuzz` saved: a pair of files, NAME.stm and NAME.npz. One of them cannot be "
+        "read, is something else, or was cut short.",
+    ),
+    "STM5502": (
+        "damaged finding",
+        "A saved finding is replayed on exactly the text and the numbers that it was found with. These are not they: a file was "
+        "changed, or the two do not belong together. Nothing in them is ever executed.",
+    ),
+    "STM5503": (
+        "finding of another version",
+        "The finding was saved in a format that this installation cannot read, or is one of a check that it does not have.",
     ),
 }

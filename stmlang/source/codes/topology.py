@@ -77,6 +77,11 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
         "A sweep over the levels of a graph is driven by tables with a row for each step, all rows of one width. So many rows "
         "of that width were asked for that the tables would have more than 2^31 - 1 entries.",
     ),
+    "STM3305": (
+        "graph too large for this machine",
+        "A graph is built in the memory of the machine that compiles. One whose tables alone would not fit is refused before "
+        "memory is asked for.",
+    ),
     "STM3401": (
         "unreadable graph file",
         "The graph file could not be opened or read; the operating system's reason is in the message.",
@@ -125,5 +130,14 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     "STM3411": (
         "empty graph file",
         "The graph file holds no node.",
+    ),
+    "STM3412": (
+        "graph file that is no text",
+        "A graph file is a text, in UTF-8 or else in Latin-1. Zero bytes mean that it is binary, or was saved as UTF-16.",
+    ),
+    "STM3413": (
+        "graph file too large",
+        "A graph file may have 256 MiB, and may stand for a million nodes and edges more than it has characters: a header can "
+        "claim any number of nodes, and an arrow between groups means an edge for each pair.",
     ),
 }

@@ -1,0 +1,155 @@
+"""Whether the options of a compilation or of an artifact are what they should be, before any work is done with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+
+from stmlang.graph.limits import LARGEST
+from stmlang.plan.candidate import ConfigValue
+from stmlang.plan.choose import strategy_named
+from stmlang.plan.problem import DtypeName, Mode
+from stmlang.plan.target import target_names
+from stmlang.runtime.signature import call_error, flag
+
+
+def whole_number(given: object) -> int | None:
+    """A whole number as Python's own, numpy's and 8.0 included; None for anything else, truth values and arrays among it."""
+    if isinstance(given, (bool, np.bool_)):
+        return None
+    if isinstance(given, (int, np.integer)):
+        return int(given)
+    return int(given) if isinstance(given, (float, np.floating)) and float(given).is_integer() else None
+
+
+def positive(name: str, given: object, largest: int | None = LARGEST) -> int:
+    """A whole number from 1 on. Raises SpecError (STM5010) for anything else."""
+    number = whole_number(given)
+    if number is not None and number > 0 and (largest is None or number <= largest):
+        return number
+    bound = "" if largest is None else " below 2^31"
+    raise call_error("STM5010", f"`{name}` must be a positive whole number{bound}, not {given!r:.80}")
+
+
+def word(name: str, given: object, known: tuple[str, ...]) -> str:
+    """One of a few words. Raises SpecError (STM5010) for anything else."""
+    if isinstance(given, str) and given in known:
+        return given
+    raise call_error("STM5010", f"unknown {name} {_shown(given)}", help=f"choose one of {', '.join(known)}")
+
+
+def _shown(given: object) -> str:
+    return f"`{given}`" if isinstance(given, str) else f"{given!r:.80}, a {type(given).__name__}"
+
+
+def target_name(given: object) -> str:
+    """The name of a machine to plan for. Raises SpecError (STM5009) for anything else."""
+    if isinstance(given, str) and given in target_names():
+        return given
+    raise call_error("STM5009", f"unknown target {_shown(given)}", help=f"choose one of {', '.join(target_names())}")
+
+
+def plain(size: Any) -> Any:
+    """A size with numpy's numbers as Python's own; whoever takes it says what is wrong with anything else."""
+    return size.item() if isinstance(size, np.generic) else size
+
+
+def node_shape(given: object) -> tuple[Any, ...]:
+    """The shape of node arrays. Raises SpecError (STM5201) for what is no sequence of numbers."""
+    if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+        return tuple(plain(size) for size in cast(Sequence[Any], given))
+    raise call_error(
+        "STM5201", f"the shape of node arrays is a tuple of sizes, not {given!r:.80}", help="such as `x.shape[:-1]`"
+    )
+
+
+def spec_text(given: object) -> str | Path:
+    """What `compile` takes as a spec. Raises SpecError (STM5010) for what is neither a text nor a path."""
+    if isinstance(given, str):
+        return given
+    name = os.fspath(cast(Any, given)) if isinstance(given, PathLike) else None
+    if isinstance(name, str):
+        return Path(name)
+    raise call_error(
+        "STM5010",
+        f"`source` must be a text or a path, not {type(given).__name__}",
+        help='give the spec itself, its path, or a name of the library: `stmlang.compile("std:plstm/image_p")`',
+    )
+
+
+def file_path(given: object) -> Path:
+    """The path of a file to read or write. Raises SpecError (STM5010) for what is none."""
+    if isinstance(given, (str, bytes, PathLike)):
+        name = os.fsdecode(cast(Any, given))
+        if "\0" not in name and name:
+            return Path(name)
+    raise call_error("STM5010", f"`path` must name a file, not {given!r:.80}", help='give its path: `"scan.stmx"`')
+
+
+def settings(config: object) -> dict[str, ConfigValue] | None:
+    """The settings of a strategy by name. Raises SpecError (STM5010) for anything but whole numbers and tuples of them."""
+    if config is None:
+        return None
+    if not isinstance(config, Mapping):
+        message = f"`config` must be a dictionary of settings, not {type(config).__name__}"
+        raise call_error("STM5010", message, help='such as `config={"tile": (8, 8)}`')
+    return {_setting_name(name): _setting(name, value) for name, value in cast(Mapping[Any, Any], config).items()}
+
+
+def _setting_name(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    raise call_error("STM5010", f"settings have names, and {name!r:.80} is none", help='such as `config={"tile": (8, 8)}`')
+
+
+def _setting(name: object, value: object) -> ConfigValue:
+    if isinstance(value, (tuple, list)):
+        parts = [whole_number(part) for part in cast(tuple[object, ...], value)]
+        if all(part is not None for part in parts):
+            return tuple(part for part in parts if part is not None)
+    number = whole_number(value)
+    if number is None:
+        message = f"the setting `{name}` must be a whole number or a tuple of them, not {value!r:.80}"
+        raise call_error("STM5010", message, help='such as `config={"tile": (8, 8)}`')
+    return number
+
+
+def call_options(
+    dtype: object, mode: object, batch: object, memory_limit: object, strategy: object, tuned: object, scan: object
+) -> tuple[DtypeName, Mode, int, int | None, str | None, bool, str | None]:
+    """The options of `compile`, checked. Raises SpecError: STM5006 for an unknown strategy, STM5010 for anything else."""
+    name = dtype.name if isinstance(dtype, np.dtype) else dtype
+    if strategy is not None:
+        if not isinstance(strategy, str):
+            raise call_error("STM5006", f"a strategy is named by a text, not {strategy!r:.80}", help='such as `"recurrent"`')
+        strategy_named(strategy)
+    if scan is not None and not isinstance(scan, str):
+        raise call_error("STM5010", f"`scan` must be the name of a scan of the file, not {scan!r:.80}")
+    return (
+        cast(DtypeName, word("data type", name, get_args(DtypeName))),
+        cast(Mode, word("mode", mode, get_args(Mode))),
+        positive("batch", batch),
+        None if memory_limit is None else positive("memory_limit", memory_limit, None),
+        strategy,
+        flag("tuned", tuned),
+        scan,
+    )
+
+
+def export_batch(given: object) -> int | Literal["symbolic"] | None:
+    """The batch of an artifact. Raises SpecError (STM5010) for anything else than a size, "symbolic" or None."""
+    if given is None or (isinstance(given, str) and given == "symbolic"):
+        return cast(Any, given)
+    number = whole_number(given)
+    if number is None or not 0 < number <= LARGEST:
+        raise call_error(
+            "STM5010",
+            f"`batch` must be a positive whole number below 2^31, not {given!r:.80}",
+            help='or "symbolic" for any size, or None for a program without a batch axis',
+        )
+    return number
