@@ -15,7 +15,8 @@ import stmlang
 from stmlang.lower.response import Gates, impulse_response, powers
 from stmlang.nn import ScanLayer
 from stmlang.plan.target import CPU
-from tests.helpers.calls import as_tree, differentiated, error, errors, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, differentiated, error, errors
 from tests.helpers.cases import ALL, BOTH, CONCAT, CONSTANT, NONE, PROPAGATE, SQUARE, SUM
 
 SPEC = "std:plstm/image_constant"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import stmlang
-from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import ANY, CASES, GIVEN, READ_AFTER, Way, ways
 
 BY_NAME = {case.name: case for case in CASES}

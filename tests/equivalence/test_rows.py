@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.verify.strategies import random_arguments
 from tests.equivalence.test_candidates import check
-from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected, random_arguments
+from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import ALL, CONCAT, CYCLIC, DISTRIBUTE, GIVEN, MULTITREE, NONE, PROPAGATE, RANK_ONE, SQUARE, Case, Way
 
 SPEC = "std:plstm/image_p"

@@ -12,7 +12,8 @@ import pytest
 
 import stmlang
 from stmlang.graph.levels import topological_order
-from tests.helpers.calls import as_tree, error, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import GIVEN, SMALL
 from tests.helpers.cuts import by_parts, by_tiles
 from tests.helpers.scans import arrows

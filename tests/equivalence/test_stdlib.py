@@ -8,7 +8,8 @@ import pytest
 import stmlang
 from stmlang.check import library_specs, load
 from stmlang.scan.sizes import unbound
-from tests.helpers.calls import as_tree, errors, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, errors
 
 SIZES = {"heads": 2, "key": 3, "value": 2}
 AXES = (4, 5, 3)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from stmlang.verify.derivative import Arguments, derivative
-from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import CASES, Case, Way
 
 BY_NAME = {case.name: case for case in CASES}
@@ -47,7 +48,7 @@ def close(found: object, wanted: object, tolerance: float = 1e-11) -> None:
 def test_vmap_is_a_loop(case: Case, way: Way) -> None:
     """The gradient of a mapped call too."""
     op = compiled(case, way)
-    batch = [as_tree(random_arguments(op, seed, case.exact)) for seed in range(3)]
+    batch = [as_tree(random_arguments(op, seed, case.values)) for seed in range(3)]
     call = differentiated(op, expected(case).cotangent)
     mapped = jax.jit(jax.vmap(call))(jax.tree.map(lambda *arrays: jnp.stack(arrays), *batch))
     single = jax.jit(call)
@@ -58,7 +59,7 @@ def test_vmap_is_a_loop(case: Case, way: Way) -> None:
 @each
 def test_vmap_over_some_arguments(case: Case, way: Way) -> None:
     op = compiled(case, way)
-    q, k, v, gates, initial = as_tree(random_arguments(op, 0, case.exact))
+    q, k, v, gates, initial = as_tree(random_arguments(op, 0, case.values))
     batch = np.stack([v, 2 * v, v - 1])
     mapped = jax.jit(jax.vmap(lambda v: op(q, k, v, gates, initial)))(batch)
     close(mapped, np.stack([op(q, k, one, gates, initial) for one in batch]))

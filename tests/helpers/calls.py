@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import stmlang
-from stmlang.graph.shapes import leaf_shape, query_shape, state_shapes, value_shape
 from stmlang.verify.derivative import Arguments, derivative
 from stmlang.verify.reference import ReferenceResult, reference
+from stmlang.verify.strategies import random_arguments
 from tests.helpers.cases import Case, Way
 from tests.helpers.data import data_folder
 
@@ -43,22 +43,6 @@ def compiled(case: Case, way: Way | None = None, dtype: str = "float64") -> Any:
     return stmlang.compile(source_of(case), dtype=dtype, strategy=strategy, config=config)
 
 
-def random_arguments(op: Any, seed: int, exact: bool = False) -> Arguments:
-    """Normal numbers, given gates uniform in [-0.6, 0.6], or from 0, 1 and -1."""
-    rng, scan, dag = np.random.default_rng(seed), op.scan, op.dag
-
-    def gate(leaf: Any) -> np.ndarray:
-        shape = leaf_shape(scan, dag, leaf)
-        if leaf.kind != "given":
-            return rng.normal(size=shape)
-        return rng.choice([0.0, 1.0, -1.0], shape, p=[0.5, 0.3, 0.2]) if exact else rng.uniform(-0.6, 0.6, shape)
-
-    gates = {leaf.name: gate(leaf) for leaf in scan.leaves}
-    inputs = [rng.normal(size=shape) for shape in (query_shape(scan, dag), query_shape(scan, dag), value_shape(scan, dag))]
-    initial = tuple({name: rng.normal(size=shape) for name, shape in ports.items()} for ports in state_shapes(scan, dag))
-    return Arguments(*inputs, gates, initial)
-
-
 def as_tree(arguments: Arguments) -> Tree:
     """The arguments as a pytree, for `op(*tree)`."""
     return (arguments.q, arguments.k, arguments.v, dict(arguments.gates), arguments.initial)
@@ -80,7 +64,7 @@ class Expected:
 def expected(case: Case) -> Expected:
     """What the oracles say of a case; the same numbers for every strategy."""
     op = compiled(case)
-    arguments = random_arguments(op, seed=len(case.name), exact=case.exact)
+    arguments = random_arguments(op, len(case.name), case.values)
     result = reference(op.scan, op.dag, *as_tree(arguments))
     rng = np.random.default_rng(1)
     cotangent = jax.tree.map(lambda array: rng.normal(size=array.shape), (result.h, result.state))

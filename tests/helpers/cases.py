@@ -222,7 +222,7 @@ TURN_SUM = """
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """`body` on `topology`; `exact` draws given gates from 0, 1 and -1 only. `files` are graph files of the data folder that
+    """`body` on `topology`; `exact` draws leaves from 0, 1 and -1 only. `files` are graph files of the data folder that
     the topology reads."""
 
     name: str
@@ -236,6 +236,11 @@ class Case:
     quick: bool = True
     declarations: str = ""
     files: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> str:
+        """How its leaves are drawn: a name in `stmlang.verify.strategies.PROFILES`."""
+        return "exact" if self.exact else "random"
 
     @property
     def text(self) -> str:

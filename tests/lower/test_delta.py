@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import stmlang
-from tests.helpers.calls import as_tree, differentiated, error, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, differentiated, error
 from tests.helpers.cases import BOTH, CONCAT, DELTA, ERASE
 from tests.helpers.compilation import quick_compilation
 
@@ -43,7 +44,7 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
 def agree(body: str, length: int, chunk: int) -> None:
     """Values, final states and gradients as the recurrence has them, `strength` of 0, 1 and 2 and `scale` of 0, 1 and -1."""
     op, simple = chain(length, body, chunk), chain(length, body, None)
-    tree = as_tree(random_arguments(op, length, exact=True))
+    tree = as_tree(random_arguments(op, length, "exact"))
     if "strength" in tree[3]:
         tree[3]["strength"] = np.random.default_rng(0).choice([0.0, 1.0, 2.0], tree[3]["strength"].shape)
     ones = jax.tree.map(lambda leaf: np.ones(leaf.shape), jax.eval_shape(lambda: op(*tree, return_state=True)))

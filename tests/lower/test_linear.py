@@ -11,7 +11,8 @@ import pytest
 
 import stmlang
 from stmlang.lower.decays import levels, parted, paths
-from tests.helpers.calls import as_tree, differentiated, error, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, differentiated, error
 from tests.helpers.cases import BOTH, CONCAT, GIVEN
 from tests.helpers.compilation import quick_compilation
 
@@ -95,7 +96,7 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-11) -> None:
 def test_chunks_of_any_size(body: str, length: int, chunk: int, extra: str) -> None:
     """Values, final states and gradients as the recurrence has them, with gates of exactly 0, 1 and -1."""
     op, simple = (chain(length, BODIES[body], *way, extra=extra) for way in (("linear", chunk), ("recurrent",)))
-    tree = as_tree(random_arguments(op, length, exact=True))
+    tree = as_tree(random_arguments(op, length, "exact"))
     ones = jax.tree.map(lambda leaf: np.ones(leaf.shape), jax.eval_shape(lambda: op(*tree, return_state=True)))
     close(*(jax.jit(differentiated(one, ones))(tree) for one in (op, simple)))
 
@@ -104,7 +105,7 @@ def test_chunks_of_any_size(body: str, length: int, chunk: int, extra: str) -> N
 def test_second_derivatives(body: str) -> None:
     """Hessian times vector, forward over reverse and reverse over reverse, as default differentiation has them."""
     op, simple = (chain(11, BODIES[body], *way) for way in (("linear", 4), ("recurrent",)))
-    tree = as_tree(random_arguments(op, 1, exact=True))
+    tree = as_tree(random_arguments(op, 1, "exact"))
     along = as_tree(random_arguments(op, 2))
 
     def gradient(op: Any) -> Any:

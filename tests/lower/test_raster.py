@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import stmlang
-from tests.helpers.calls import as_tree, error, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import GIVEN, RANK_ONE
 from tests.helpers.compilation import quick_compilation
 
@@ -50,7 +51,7 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
 def test_sizes(axes: str, config: Any) -> None:
     """Gates of 0, 1 and -1; value, final states and every gradient as by the recurrence."""
     found, simple = compiled(axes, "raster", config), compiled(axes, "recurrent")
-    tree = as_tree(random_arguments(found, 3, exact=True))
+    tree = as_tree(random_arguments(found, 3, "exact"))
     close(*(jax.jit(jax.value_and_grad(product(op)))(tree) for op in (found, simple)))
 
 

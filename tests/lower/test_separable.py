@@ -12,7 +12,8 @@ import pytest
 import stmlang
 from stmlang.lower.turns import PortGates, pairs_of, terms
 from stmlang.runtime.measure import scan_program
-from tests.helpers.calls import as_tree, error, random_arguments
+from stmlang.verify.strategies import random_arguments
+from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import ALL, MULTITREE, NONE
 from tests.helpers.compilation import quick_compilation
 
