@@ -1,7 +1,24 @@
-"""Hypothesis strategies for everything that a scan can be made of."""
+"""Hypothesis strategies for everything that a scan can be made of.
+
+`topologies` and `graphs`, `specs` and their values (`gate_values`), and both together, `trials`. What they draw is well
+typed and well conditioned by construction, and shrinks to small sizes and few, short equations.
+"""
 
 from __future__ import annotations
 
+from stmlang.verify.strategies.specs import specs, trials
+from stmlang.verify.strategies.topologies import KINDS, Graph, Layout, graphs, topologies
 from stmlang.verify.strategies.values import PROFILES, gate_values, random_arguments
 
-__all__ = ["PROFILES", "gate_values", "random_arguments"]
+__all__ = [
+    "KINDS",
+    "PROFILES",
+    "Graph",
+    "Layout",
+    "gate_values",
+    "graphs",
+    "random_arguments",
+    "specs",
+    "topologies",
+    "trials",
+]

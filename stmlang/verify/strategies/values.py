@@ -1,6 +1,7 @@
 """Numbers for the arguments of a scan, ordinary and at the edges.
 
-A profile is a rule for the values of leaves. Inputs and initial states are standard normal under every profile.
+A profile is a rule for the values of leaves. Inputs and initial states are standard normal under every profile; sums of weights
+that are divided by (`normalize sum`) start positive, so that they stay away from zero where weights are positive.
 """
 
 from __future__ import annotations
@@ -96,6 +97,9 @@ def random_arguments(op: CompiledScan, seed: int, values: str = "random") -> Arg
     gates = {leaf.name: rule(rng, leaf, leaf_shape(scan, dag, leaf), largest(scan, leaf)) for leaf in scan.leaves}
     q, k, v = (rng.normal(size=shape) for shape in (query_shape(scan, dag), query_shape(scan, dag), value_shape(scan, dag)))
     initial = tuple({name: rng.normal(size=shape) for name, shape in ports.items()} for ports in state_shapes(scan, dag))
+    if scan.normalize == "sum":
+        for array in (array for ports in initial for array in ports.values()):
+            array[..., -1] = np.abs(array[..., -1])
     return Arguments(q, k, v, gates, initial)
 
 
