@@ -34,11 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Compile for the target's platform and write the artifact."""
     from rich.console import Console
 
-    from stmlang.cli.files import require_place
+    from stmlang.cli.files import require_output
     from stmlang.cli.specs import compile_spec
 
     output: Path = arguments.output
-    require_place(output)
+    require_output(output, arguments.spec)
     batch: int | Literal["symbolic"] | None = arguments.batch
     with Console(stderr=True).status("planning") as status:
         compiled = compile_spec(arguments, batch if isinstance(batch, int) else 1)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
-import tempfile
 from pathlib import Path
 
 from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.writing import require_place, written_whole
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -15,45 +15,47 @@ def replace_text(path: Path, text: str) -> None:
 
     Raises SpecError (STM5101) where the file cannot be written.
     """
-    place = path.resolve()
     try:
-        mode = stat.S_IMODE(place.stat().st_mode)
-        if not os.access(place, os.W_OK):
-            raise PermissionError(13, "Permission denied")
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            os.chmod(temporary, mode)
-            os.replace(temporary, place)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        with written_whole(path) as file:
+            file.write(text.encode())
     except OSError as error:
         raise cannot_write(path, error) from None
 
 
 def create_text(path: Path, text: str) -> None:
     """Write a new file. Raises SpecError: STM5102 where there is one already, STM5101 where it cannot be written."""
+    made = False
     try:
         with open(path, "x", encoding="utf-8", newline="") as file:
+            made = True
             file.write(text)
     except FileExistsError:
         help = "choose another name, or move the file away first"
         raise SpecError([Diagnostic("STM5102", f"`{path}` exists and is not overwritten", None, help=help)]) from None
+    except BaseException as error:
+        if made:
+            path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise cannot_write(path, error) from None
+        raise
+
+
+def require_output(path: Path, source: str) -> None:
+    """Raises SpecError (STM5101) where a file certainly cannot be written, before much work is put into its content, and where
+    it would take the place of the spec that it is made from."""
+    try:
+        require_place(path)
+        specs = (Path(source), Path(source.rpartition(":")[0]))  # SPEC.stm:NAME names one scan of a file
+        if path.exists() and any(spec.is_file() and path.samefile(spec) for spec in specs):
+            raise OSError(errno.EINVAL, "It is the spec")
     except OSError as error:
         raise cannot_write(path, error) from None
-
-
-def require_place(path: Path) -> None:
-    """Raises SpecError (STM5101) where a file certainly cannot be written, before much work is put into its content."""
-    if path.is_dir():
-        raise cannot_write(path, IsADirectoryError(21, "Is a directory"))
-    if not path.absolute().parent.is_dir():
-        raise cannot_write(path, FileNotFoundError(2, "No such directory"))
 
 
 def cannot_write(path: Path, error: OSError) -> SpecError:
     """The error for a file that cannot be written."""
     reason = (error.strerror or "unknown error").lower()
-    return SpecError([Diagnostic("STM5101", f"cannot write `{path}`: {reason}", None)])
+    help = "name a file in a folder that is there and can be written to"
+    return SpecError([Diagnostic("STM5101", f"cannot write `{path}`: {reason}", None, help=help)])

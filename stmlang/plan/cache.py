@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from stmlang.source.writing import written_whole
+
+LARGEST = 1 << 24
+"""Bytes of the largest file that is read."""
 
 
 def cache_folder() -> Path:
@@ -24,14 +28,19 @@ def cache_folder() -> Path:
 def write_json(place: Path, value: Any) -> None:
     """Write a file of the cache: other processes read either the old file or the new one."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
+    with written_whole(place) as file:
+        file.write(json.dumps(value, indent=1, sort_keys=True).encode())
+
+
+def read_json(place: Path) -> Any:
+    """A file of the cache. Raises OSError or ValueError for what is none: a folder, a pipe, anything that is far too large or
+    is not JSON."""
+    if not place.is_file() or place.stat().st_size > LARGEST:
+        raise ValueError(f"{place} is no file of the cache")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1, sort_keys=True)
-        os.replace(temporary, place)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        return json.loads(place.read_bytes())
+    except RecursionError:
+        raise ValueError(f"{place} is nested too deeply") from None
 
 
 @contextmanager

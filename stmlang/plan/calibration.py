@@ -18,7 +18,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from stmlang.plan.cache import cache_folder, installed, write_json
+from stmlang.plan.cache import cache_folder, installed, read_json, write_json
 from stmlang.plan.target import CPU, Target
 
 SCHEMA = 1
@@ -62,14 +62,14 @@ def load() -> Target | None:
     """This machine's measured record, or None where there is none or it cannot be trusted (another schema, a broken file)."""
     key = machine_key()
     try:
-        found = json.loads(path(key).read_text(encoding="utf-8"))
+        found = read_json(path(key))
         if found["schema"] != SCHEMA or found["key"] != key:
             return None
         record = found["target"]
         rates = {name: _positive(record[name]) for name in RATES}
         matmul = {name: _positive(record["matmul"][name]) for name in CPU.matmul}
         return Target("cpu", "cpu", matmul=matmul, memory=int(_positive(record["memory"])), measured=True, **rates)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return None
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from stmlang.plan.cache import cache_folder, installed, locked, write_json
+from stmlang.plan.cache import cache_folder, installed, locked, read_json, write_json
 from stmlang.plan.calibration import machine_key, usable_cores
 from stmlang.plan.problem import Problem
 from stmlang.scan.scan import Scan
@@ -176,8 +176,8 @@ def look_up(problem: Problem, device: Device | None) -> Found:
 def read(path: Path) -> Record | None:
     """A record, or None where there is none or the file cannot be trusted."""
     try:
-        return _record(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _record(read_json(path))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stmlang.runtime.artifact import LoadedScan, load
 from stmlang.runtime.compile import compile
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.loaded import LoadedScan, load
 from stmlang.runtime.open import OpenScan
 
 __all__ = ["CompiledScan", "LoadedScan", "OpenScan", "compile", "load"]

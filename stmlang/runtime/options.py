@@ -18,16 +18,17 @@ from stmlang.plan.target import target_names
 from stmlang.runtime.signature import call_error, flag
 
 
-def whole_number(given: object) -> int | None:
+def whole_number(given: Any) -> int | None:
     """A whole number as Python's own, numpy's and 8.0 included; None for anything else, truth values and arrays among it."""
-    if isinstance(given, (bool, np.bool_)):
+    number = plain(given)
+    if isinstance(number, bool):
         return None
-    if isinstance(given, (int, np.integer)):
-        return int(given)
-    return int(given) if isinstance(given, (float, np.floating)) and float(given).is_integer() else None
+    if isinstance(number, float):
+        return int(number) if number.is_integer() else None
+    return number if isinstance(number, int) else None
 
 
-def positive(name: str, given: object, largest: int | None = LARGEST) -> int:
+def positive(name: str, given: Any, largest: int | None = LARGEST) -> int:
     """A whole number from 1 on. Raises SpecError (STM5010) for anything else."""
     number = whole_number(given)
     if number is not None and number > 0 and (largest is None or number <= largest):
@@ -36,18 +37,18 @@ def positive(name: str, given: object, largest: int | None = LARGEST) -> int:
     raise call_error("STM5010", f"`{name}` must be a positive whole number{bound}, not {given!r:.80}")
 
 
-def word(name: str, given: object, known: tuple[str, ...]) -> str:
+def word(name: str, given: Any, known: tuple[str, ...]) -> str:
     """One of a few words. Raises SpecError (STM5010) for anything else."""
     if isinstance(given, str) and given in known:
         return given
     raise call_error("STM5010", f"unknown {name} {_shown(given)}", help=f"choose one of {', '.join(known)}")
 
 
-def _shown(given: object) -> str:
+def _shown(given: Any) -> str:
     return f"`{given}`" if isinstance(given, str) else f"{given!r:.80}, a {type(given).__name__}"
 
 
-def target_name(given: object) -> str:
+def target_name(given: Any) -> str:
     """The name of a machine to plan for. Raises SpecError (STM5009) for anything else."""
     if isinstance(given, str) and given in target_names():
         return given
@@ -56,10 +57,10 @@ def target_name(given: object) -> str:
 
 def plain(size: Any) -> Any:
     """A size with numpy's numbers as Python's own; whoever takes it says what is wrong with anything else."""
-    return size.item() if isinstance(size, np.generic) else size
+    return cast(Any, size).item() if isinstance(size, np.generic) else size
 
 
-def node_shape(given: object) -> tuple[Any, ...]:
+def node_shape(given: Any) -> tuple[Any, ...]:
     """The shape of node arrays. Raises SpecError (STM5201) for what is no sequence of numbers."""
     if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
         return tuple(plain(size) for size in cast(Sequence[Any], given))
@@ -68,13 +69,12 @@ def node_shape(given: object) -> tuple[Any, ...]:
     )
 
 
-def spec_text(given: object) -> str | Path:
+def spec_text(given: Any) -> str | Path:
     """What `compile` takes as a spec. Raises SpecError (STM5010) for what is neither a text nor a path."""
     if isinstance(given, str):
         return given
-    name = os.fspath(cast(Any, given)) if isinstance(given, PathLike) else None
-    if isinstance(name, str):
-        return Path(name)
+    if isinstance(given, PathLike):
+        return Path(os.fsdecode(cast("PathLike[str]", given)))
     raise call_error(
         "STM5010",
         f"`source` must be a text or a path, not {type(given).__name__}",
@@ -82,7 +82,7 @@ def spec_text(given: object) -> str | Path:
     )
 
 
-def file_path(given: object) -> Path:
+def file_path(given: Any) -> Path:
     """The path of a file to read or write. Raises SpecError (STM5010) for what is none."""
     if isinstance(given, (str, bytes, PathLike)):
         name = os.fsdecode(cast(Any, given))
@@ -91,7 +91,7 @@ def file_path(given: object) -> Path:
     raise call_error("STM5010", f"`path` must name a file, not {given!r:.80}", help='give its path: `"scan.stmx"`')
 
 
-def settings(config: object) -> dict[str, ConfigValue] | None:
+def settings(config: Any) -> dict[str, ConfigValue] | None:
     """The settings of a strategy by name. Raises SpecError (STM5010) for anything but whole numbers and tuples of them."""
     if config is None:
         return None
@@ -101,13 +101,13 @@ def settings(config: object) -> dict[str, ConfigValue] | None:
     return {_setting_name(name): _setting(name, value) for name, value in cast(Mapping[Any, Any], config).items()}
 
 
-def _setting_name(name: object) -> str:
+def _setting_name(name: Any) -> str:
     if isinstance(name, str):
         return name
     raise call_error("STM5010", f"settings have names, and {name!r:.80} is none", help='such as `config={"tile": (8, 8)}`')
 
 
-def _setting(name: object, value: object) -> ConfigValue:
+def _setting(name: Any, value: Any) -> ConfigValue:
     if isinstance(value, (tuple, list)):
         parts = [whole_number(part) for part in cast(tuple[object, ...], value)]
         if all(part is not None for part in parts):
@@ -120,7 +120,7 @@ def _setting(name: object, value: object) -> ConfigValue:
 
 
 def call_options(
-    dtype: object, mode: object, batch: object, memory_limit: object, strategy: object, tuned: object, scan: object
+    dtype: Any, mode: Any, batch: Any, memory_limit: Any, strategy: Any, tuned: Any, scan: Any
 ) -> tuple[DtypeName, Mode, int, int | None, str | None, bool, str | None]:
     """The options of `compile`, checked. Raises SpecError: STM5006 for an unknown strategy, STM5010 for anything else."""
     name = dtype.name if isinstance(dtype, np.dtype) else dtype
@@ -141,7 +141,7 @@ def call_options(
     )
 
 
-def export_batch(given: object) -> int | Literal["symbolic"] | None:
+def export_batch(given: Any) -> int | Literal["symbolic"] | None:
     """The batch of an artifact. Raises SpecError (STM5010) for anything else than a size, "symbolic" or None."""
     if given is None or (isinstance(given, str) and given == "symbolic"):
         return cast(Any, given)

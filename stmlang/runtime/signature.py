@@ -129,18 +129,18 @@ def array_problem(name: str, array: Any) -> Diagnostic | None:
     if not is_array(array):
         return Diagnostic("STM5203", f"{name} must be an array, not {type(array).__name__}", None, help=help)
     dtype = array.dtype
-    if not jnp.issubdtype(dtype, jnp.floating) or (isinstance(array, np.ndarray) and not _has_jax_type(array)):
+    if not jnp.issubdtype(dtype, jnp.floating) or (isinstance(array, np.ndarray) and not _has_jax_type(dtype)):
         return Diagnostic("STM5205", f"{name} must hold floating point numbers, not {dtype}", None, help=help)
     return None
 
 
-def _has_jax_type(array: np.ndarray) -> bool:
+def _has_jax_type(dtype: np.dtype[Any]) -> bool:
     """Whether JAX takes numpy's floating point numbers as they are: neither of extended precision nor in foreign byte order."""
-    return array.dtype.isnative and array.dtype.itemsize <= 8
+    return dtype.isnative and dtype.itemsize <= 8
 
 
-def flag(name: str, given: object) -> bool:
+def flag(name: str, given: Any) -> bool:
     """A truth value. Raises SpecError (STM5010) for anything else, which Python would take for one or the other."""
     if isinstance(given, (bool, np.bool_)):
-        return bool(given)
+        return bool(cast(Any, given))
     raise call_error("STM5010", f"`{name}` must be True or False, not {given!r:.80}")
