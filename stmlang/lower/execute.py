@@ -32,7 +32,7 @@ def run(
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state)
     inputs = {name: jnp.asarray(array, program.accumulator) for name, array in inputs.items()}
-    found = lanes(program, tables, inputs, gates)
+    found = _with_direct(program, lanes(program, tables, inputs, gates))
     slots = [entering_state(program, k, lane, initial) for k, lane in enumerate(found)]
     if isinstance(program.lowering, Whole):
         per_direction, final = _run_whole(program, program.lowering, found, slots, initial is not None, return_state)
@@ -46,6 +46,20 @@ def run(
     h = _combine(program, found, jnp.concatenate(per_direction))
     state = leaving_state(program, final) if return_state else None
     return h.astype(program.dtype), state
+
+
+def _with_direct(program: Program, found: list[Lane]) -> list[Lane]:
+    """Lanes whose operands have the direct gate, for a strategy that takes it."""
+    lowering = program.lowering
+    if not (isinstance(lowering, Whole) and lowering.direct) or any(lane.scale is not None for lane in found):
+        return found
+    gate = _direct(program, found)
+    gate = gate.reshape(gate.shape[:-STATE_AXES])
+    if program.scan.combine == "sum":
+        gate = gate.sum(0, keepdims=True)
+    else:
+        gate = jnp.broadcast_to(gate, (len(program.scan.directions), *gate.shape[1:]))
+    return [lane._replace(operands=lane.operands._replace(direct=gate)) for lane in found]
 
 
 def _unscaled(lane: Lane, state: Array) -> Array:
@@ -188,13 +202,16 @@ def _direct_term(program: Program, lane: Lane, gate: Array) -> Array:
 
 
 def _combine(program: Program, found: Sequence[Lane], outputs: Array) -> Array:
-    """Directions summed or side by side, the direct term added, the normalizer divided out: `(*nodes, head, value)`."""
-    direct = _direct_term(program, found[0], _direct(program, found))
-    if program.scan.combine == "concat":
-        outputs = outputs + direct
+    """Directions summed or side by side, the direct term added unless the strategy did, the normalizer divided out:
+    `(*nodes, head, value)`."""
+    summed = program.scan.combine == "sum"
+    if summed:
+        outputs = outputs.sum(0)
+    if found[0].operands.direct is None:
+        direct = _direct_term(program, found[0], _direct(program, found))
+        outputs = outputs + (direct.sum(0) if summed else direct)
+    if not summed:
         outputs = outputs.reshape(-1, *outputs.shape[2:])
-    else:
-        outputs = outputs.sum(0) + direct.sum(0)
     if program.scan.normalize != "none":
         outputs = _normalized(program, found[0], outputs)
     return jnp.moveaxis(outputs, 0, -2)

@@ -47,8 +47,8 @@ class Operands(NamedTuple):
 
     The gates end in six state axes `key, key', value, value', track, track'`, of size one where a gate is the same along them.
     Sites are nodes (`*n`) on regular topologies; there source, mark and transition have axes for their ports. On ragged ones
-    the sites of source and mark are edges, those of transition line edges. `factors` and `deltas` are there
-    for the lowerings that ask.
+    the sites of source and mark are edges, those of transition line edges. `factors`, `deltas` and `direct` are there for the
+    lowerings that ask; `direct` is in declared coordinates, its directions already added where the scan adds them.
     """
 
     source: Float[Array, "direction head *sites out *state"]
@@ -59,6 +59,7 @@ class Operands(NamedTuple):
     value: Float[Array, "direction head *nodes value"]
     factors: Factors | None = None
     deltas: Deltas | None = None
+    direct: Float[Array, "direction head *nodes"] | None = None
 
     @property
     def inputs(self) -> tuple[Array, Array, Array]:

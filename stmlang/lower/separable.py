@@ -7,6 +7,7 @@ pass makes each block again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,30 +18,33 @@ from jaxtyping import Array
 
 from stmlang.lower import parallel
 from stmlang.lower.adjoint import with_adjoint
+from stmlang.lower.apart import apart
 from stmlang.lower.block import Block, matmul, transposed
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import Setup, Tables, Whole
-from stmlang.lower.turns import PortGates, Term, terms
+from stmlang.lower.turns import PortGates, Walks, partings, walks
 from stmlang.plan.candidates.separable import first_axis
-
-Terms = tuple[Term, ...]
 
 
 def _outputs(setup: Setup, tables: Tables, operands: Operands) -> Array:
-    del tables
     scan, facts, axes = setup.problem.scan, setup.problem.facts, setup.axes
     assert facts is not None
     assert axes is not None
     first = first_axis(facts)
     assert first is not None
-    kept_apart = scan.combine == "concat"
     senses = [(direction.senses[1 - first], direction.senses[first]) for direction in scan.directions]
-    found = terms(_port_gates(setup, operands, first), senses, kept_apart)
-    together = [(term,) for term in found] if kept_apart else [tuple(found)]
+    direct = operands.direct if operands.direct is None or first == 1 else jnp.swapaxes(operands.direct, 2, 3)
+    gates = _port_gates(setup, operands, first)
+    together = [range(len(senses))] if scan.combine == "sum" else [[number] for number in range(len(senses))]
+
+    def found(number: int, group: Sequence[int]) -> Walks:
+        part = PortGates(*(jnp.concatenate([_taken(gate, 0)[one][None] for one in group]) for gate in gates))
+        return walks(part, None if direct is None else direct[number], [senses[one] for one in group], tables)
+
     query, key, value = (_lines(flip(part[0], scan.directions[0].senses, 1), first) for part in operands.inputs)
     rows = setup.config["rows"]
     assert isinstance(rows, int)
-    h = jnp.stack([attend(rows, query, key, value, gates) for gates in together])
+    h = jnp.stack([attend(rows, query, key, value, found(number, group)) for number, group in enumerate(together)])
     h = h.reshape(*h.shape[:2], axes[1 - first], axes[first], h.shape[-1])
     return h if first == 1 else jnp.swapaxes(h, 2, 3)
 
@@ -53,35 +57,44 @@ def _lines(array: Array, first: int) -> Array:
 
 def _port_gates(setup: Setup, operands: Operands, first: int) -> PortGates:
     """Gates by port in declared coordinates, as `(direction, head, y, x)`."""
-    gates, last = scalars(operands), 1 - first
+    gates, last, directions = scalars(operands), 1 - first, setup.problem.scan.directions
 
-    def declared(gate: Array) -> Array:
-        parts = zip(gate, setup.problem.scan.directions, strict=True)
-        found = jnp.stack([flip(part, direction.senses, 1) for part, direction in parts])
-        return found if first == 1 else jnp.swapaxes(found, 2, 3)
+    def by_port(gate: Array) -> list[Array]:
+        """Taken apart by one split: its transpose is one concatenation."""
+        ports = gate.reshape(*gate.shape[:4], -1)
+        found = jnp.moveaxis(ports, -1, 0)
+        found = jnp.stack([flip(part, one.senses, 2) for part, one in zip(_taken(found, 1), directions, strict=True)], 1)
+        return _taken(found if first == 1 else jnp.swapaxes(found, 3, 4), 0)
 
+    source, transition, mark = (by_port(gate) for gate in gates)
     return PortGates(
-        source_first=declared(gates.source[..., first]),
-        source_last=declared(gates.source[..., last]),
-        first=declared(gates.transition[..., first, first]),
-        last=declared(gates.transition[..., last, last]),
-        turn=declared(gates.transition[..., last, first]),
-        mark_first=declared(gates.mark[..., first]),
-        mark_last=declared(gates.mark[..., last]),
+        source_first=source[first],
+        source_last=source[last],
+        first=transition[3 * first],
+        last=transition[3 * last],
+        turn=transition[2 * last + first],
+        mark_first=mark[first],
+        mark_last=mark[last],
     )
+
+
+def _taken(array: Array, axis: int) -> list[Array]:
+    """The entries along an axis."""
+    return [jnp.squeeze(part, axis) for part in jnp.split(array, array.shape[axis], axis)]
 
 
 def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
     """What crosses the border, and the gating matrix of each direction for those who ask for it, by merging."""
-    return parallel.LOWERING.block(setup, tables, operands)
+    del tables
+    return parallel.LOWERING.block(setup, (), operands)
 
 
 # --- attention with the tables ---------------------------------------------------------------------------------------
 
 
-def attend(rows: int, query: Array, key: Array, value: Array, gates: Terms) -> Array:
+def attend(rows: int, query: Array, key: Array, value: Array, gates: Walks) -> Array:
     """`h[n] = sum over m of G[m, n] (q[n] . k[m]) v[m]`: inputs `(head, node, index)`, `rows` lines of targets at a time."""
-    if rows >= gates[0].down.shape[-2]:
+    if rows >= gates.across.shape[-2]:
         function = with_adjoint(_whole, _whole_forward, _whole_backward)
     else:
         function = with_adjoint(partial(_blocks, rows), partial(_blocks_forward, rows), partial(_blocks_backward, rows))
@@ -100,68 +113,69 @@ def _ahead(lines: int, start: Any, count: int) -> Array:
     return (start + jnp.arange(count) - jnp.arange(lines)[:, None])[:, None, :, None]
 
 
-def _gating(gates: Terms, ahead: Array) -> Array:
-    """The tile of the gating matrix, to be fused into what multiplies it: `(head, y0, x0, y, x)`."""
+@apart
+def _weighted(pairs: Array, gates: Walks, ahead: Array) -> Array:
+    """Numbers of pairs `(head, y0, x0, y, x)` times the tile of the gating matrix."""
+    turned, level, across = gates.turned[..., None, :], gates.level[..., None, :], gates.across[..., None, :, :]
+    terms = level.shape[0]
 
-    def entries(term: Term) -> Array:
-        before, level, after = (table[..., None, :] for table in term[:3])
-        up, down = (table[..., None, :, :] for table in term[3:])
-        return jnp.where(ahead > 0, after * down, jnp.where(ahead < 0, before * up, level))
+    def entries(term: int) -> Array:
+        later, earlier = turned[term] * across[term], turned[terms + term] * across[terms + term]
+        return jnp.where(ahead > 0, later, jnp.where(ahead < 0, earlier, level[term]))
 
-    parts = [entries(term) for term in gates]
-    return sum(parts[1:], start=parts[0])
+    parts = [entries(term) for term in range(terms)]
+    return pairs * sum(parts[1:], start=parts[0])
 
 
-def _unfolded(pairs: Array, gates: Terms) -> Array:
+def _unfolded(pairs: Array, gates: Walks) -> Array:
     """`(head, source, target)` as `(head, y0, x0, y, x)`."""
-    heads, lines, targets, size = gates[0].down.shape
+    heads, lines, targets, size = gates.across.shape[1:]
     return pairs.reshape(heads, lines, size, targets, size)
 
 
-def _read(query: Array, key: Array, value: Array, gates: Terms, start: Any) -> tuple[Array, Pairs]:
-    """What a block of targets reads; `up` and `down` of the gates are cut to it, and it starts at line `start`."""
-    lines, count = gates[0].down.shape[-3:-1]
+def _read(query: Array, key: Array, value: Array, gates: Walks, start: Any) -> tuple[Array, Pairs]:
+    """What a block of targets reads; `across` is cut to it, and it starts at line `start`."""
+    lines, count = gates.across.shape[-3:-1]
     scores = matmul(key, transposed(query))
-    weights = _unfolded(scores, gates) * _gating(gates, _ahead(lines, start, count))
-    # Products need their operands whole; without the barrier XLA lays them out anew.
-    weights = lax.optimization_barrier(weights.reshape(scores.shape))
+    weights = _weighted(_unfolded(scores, gates), gates, _ahead(lines, start, count)).reshape(scores.shape)
     return matmul(transposed(weights), value), Pairs(scores, weights)
 
 
+@apart
+def _pulled(scores: Array, seen: Array, gates: Walks, ahead: Array) -> tuple[list[Array], Array, list[Array]]:
+    """Cotangents of the tables, where `seen` is that of the weights: walk by walk, the one of `level` for all terms."""
+    change, terms = scores * seen, gates.level.shape[0]
+    coming, passed, own = (jnp.where(holds, change, 0) for holds in (ahead > 0, ahead < 0, ahead == 0))
+    halves = [coming] * terms + [passed] * terms
+    return (
+        [(part * gates.across[walk][..., None, :, :]).sum(-2) for walk, part in enumerate(halves)],
+        own.sum(-2),
+        [(part * gates.turned[walk][..., None, :]).sum(-3) for walk, part in enumerate(halves)],
+    )
+
+
 def _pull(
-    query: Array, key: Array, value: Array, gates: Terms, start: Any, pairs: Pairs, cotangent: Array
-) -> tuple[Array, Array, Array, Terms]:
+    query: Array, key: Array, value: Array, gates: Walks, start: Any, pairs: Pairs, cotangent: Array
+) -> tuple[Array, Array, Array, Walks]:
     """Cotangents of all that `_read` takes."""
-    lines, count = gates[0].down.shape[-3:-1]
+    lines, count = gates.across.shape[-3:-1]
     ahead = _ahead(lines, start, count)
-    scores, seen = lax.optimization_barrier((pairs.scores, matmul(value, transposed(cotangent))))
-    back = lax.optimization_barrier((_unfolded(seen, gates) * _gating(gates, ahead)).reshape(seen.shape))
-    change = _unfolded(scores, gates) * _unfolded(seen, gates)
-
-    passed, own, coming = (jnp.where(holds, change, 0) for holds in (ahead < 0, ahead == 0, ahead > 0))
-
-    def of(term: Term) -> Term:
-        return Term(
-            (passed * term.up[..., None, :, :]).sum(-2),
-            own.sum(-2),
-            (coming * term.down[..., None, :, :]).sum(-2),
-            (passed * term.before[..., None, :]).sum(-3),
-            (coming * term.after[..., None, :]).sum(-3),
-        )
-
+    seen = matmul(value, transposed(cotangent))
+    back = _weighted(_unfolded(seen, gates), gates, ahead).reshape(seen.shape)
+    turned, level, across = _pulled(_unfolded(pairs.scores, gates), _unfolded(seen, gates), gates, ahead)
     return (
         matmul(transposed(back), key),
         matmul(back, query),
         matmul(pairs.weights, cotangent),
-        tuple(of(term) for term in gates),
+        Walks(jnp.stack(turned), jnp.broadcast_to(level, gates.level.shape), jnp.stack(across)),
     )
 
 
-def _whole(query: Array, key: Array, value: Array, gates: Terms) -> Array:
+def _whole(query: Array, key: Array, value: Array, gates: Walks) -> Array:
     return _read(query, key, value, gates, 0)[0]
 
 
-def _whole_forward(query: Array, key: Array, value: Array, gates: Terms) -> tuple[Array, Pairs]:
+def _whole_forward(query: Array, key: Array, value: Array, gates: Walks) -> tuple[Array, Pairs]:
     return _read(query, key, value, gates, 0)
 
 
@@ -173,23 +187,19 @@ def _whole_backward(args: tuple[Any, ...], saved: Pairs, cotangent: Array) -> tu
 # --- block after block -----------------------------------------------------------------------------------------------
 
 
-def _blocks(rows: int, query: Array, key: Array, value: Array, gates: Terms) -> Array:
-    def step(start: Array, block: tuple[Array, list[tuple[Array, Array]]]) -> tuple[Array, Array]:
-        targets, last = block
-        return start + rows, _read(targets, key, value, _cut(gates, last), start)[0]
+def _blocks(rows: int, query: Array, key: Array, value: Array, gates: Walks) -> Array:
+    def step(start: Array, block: tuple[Array, Array]) -> tuple[Array, Array]:
+        targets, across = block
+        return start + rows, _read(targets, key, value, gates._replace(across=across), start)[0]
 
-    size, lines = gates[0].down.shape[-1], gates[0].down.shape[-2]
+    size, lines = gates.across.shape[-1], gates.across.shape[-2]
     _, found = lax.scan(step, jnp.zeros((), jnp.int32), _in_blocks(rows, size, query, gates))
     return _joined_blocks(found, -2, lines * size)
 
 
-def _cut(gates: Terms, last: list[tuple[Array, Array]]) -> Terms:
-    return tuple(term._replace(up=up, down=down) for term, (up, down) in zip(gates, last, strict=True))
-
-
-def _in_blocks(rows: int, size: int, nodes: Array, gates: Terms) -> tuple[Array, list[tuple[Array, Array]]]:
-    """Targets, and the gates' tables of their lines, with a leading axis of blocks; the last one is filled up with zeros."""
-    return _split(nodes, rows * size, -2), [(_split(term.up, rows, -2), _split(term.down, rows, -2)) for term in gates]
+def _in_blocks(rows: int, size: int, nodes: Array, gates: Walks) -> tuple[Array, Array]:
+    """Targets, and the tables of their lines, with a leading axis of blocks; the last one is filled up with zeros."""
+    return _split(nodes, rows * size, -2), _split(gates.across, rows, -2)
 
 
 def _split(array: Array, count: int, axis: int) -> Array:
@@ -209,7 +219,7 @@ def _joined_blocks(array: Array, axis: int, size: int) -> Array:
     return lax.slice_in_dim(whole, 0, size, axis=axis)
 
 
-def _blocks_forward(rows: int, query: Array, key: Array, value: Array, gates: Terms) -> tuple[Array, tuple[()]]:
+def _blocks_forward(rows: int, query: Array, key: Array, value: Array, gates: Walks) -> tuple[Array, tuple[()]]:
     return _blocks(rows, query, key, value, gates), ()
 
 
@@ -217,30 +227,32 @@ def _blocks_backward(rows: int, args: tuple[Any, ...], saved: Any, cotangent: Ar
     """Block after block again: sums for all sources are carried along, what belongs to targets is put together."""
     del saved
     query, key, value, gates = args
-    size, lines = gates[0].down.shape[-1], gates[0].down.shape[-2]
+    size, lines = gates.across.shape[-1], gates.across.shape[-2]
 
     def step(carry: Any, block: Any) -> tuple[Any, Any]:
         start, total = carry
-        (targets, last), back = block
-        cut = _cut(gates, last)
+        (targets, across), back = block
+        cut = gates._replace(across=across)
         _, pairs = _read(targets, key, value, cut, start)
         *inputs, tables = _pull(targets, key, value, cut, start, pairs, back)
-        found = (inputs[1], inputs[2], [term[:3] for term in tables])
-        total = jax.tree.map(jnp.add, total, found)
-        return (start + rows, total), (inputs[0], [term[3:] for term in tables])
+        total = jax.tree.map(jnp.add, total, (inputs[1], inputs[2], tables.turned, tables.level))
+        return (start + rows, total), (inputs[0], tables.across)
 
-    zero = (jnp.zeros_like(key), jnp.zeros_like(value), [tuple(jnp.zeros_like(part) for part in term[:3]) for term in gates])
+    zero = jax.tree.map(jnp.zeros_like, (key, value, gates.turned, gates.level))
     blocks = (_in_blocks(rows, size, query, gates), _split(cotangent, rows * size, -2))
-    (_, (keys, values, walks)), (queries, last) = lax.scan(step, (jnp.zeros((), jnp.int32), zero), blocks)
-    tables = [
-        Term(*walk, *(_joined_blocks(part, -2, lines) for part in parts)) for walk, parts in zip(walks, last, strict=True)
-    ]
-    return _joined_blocks(queries, -2, lines * size), keys, values, tuple(tables)
+    (_, (keys, values, turned, level)), (queries, across) = lax.scan(step, (jnp.zeros((), jnp.int32), zero), blocks)
+    tables = Walks(turned, level, _joined_blocks(across, -2, lines))
+    return _joined_blocks(queries, -2, lines * size), keys, values, tables
 
 
-def _no_tables(setup: Setup) -> Tables:
-    del setup
-    return ()
+def _tables(setup: Setup) -> Tables:
+    """The levels at which lines, and places in a line, part."""
+    axes, facts = setup.axes, setup.problem.facts
+    assert facts is not None
+    assert axes is not None
+    first = first_axis(facts)
+    assert first is not None
+    return partings(axes[1 - first]), partings(axes[first])
 
 
-LOWERING = Whole(_no_tables, _block, outputs=_outputs)
+LOWERING = Whole(_tables, _block, outputs=_outputs, direct=True)

@@ -47,13 +47,15 @@ class Whole:
 
     Where `outputs` is given it takes the place of attention with the block's gating matrix, and the block is made only for
     states: `outputs(setup, tables, operands)` is what nodes read of each other in declared coordinates, `(direction, head,
-    *nodes, value)`, one direction in place of all where they are summed.
+    *nodes, value)`, one direction in place of all where they are summed. A strategy with `direct` finds the direct gate in its
+    operands where there is one to add, and adds it.
     """
 
     tables: Callable[[Setup], Tables]
     block: Callable[[Setup, Tables, Operands], Block]
     factored: bool = False
     outputs: Callable[[Setup, Tables, Operands], Array] | None = None
+    direct: bool = False
 
 
 @dataclass(frozen=True)

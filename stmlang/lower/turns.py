@@ -10,18 +10,23 @@ the port along x and r the other one, for a direction that goes forward on both 
     G[(y0, x0), (y, x)] = A[y0, x0, x] B[y0, y, x]  for y > y0,  and  R[y0, x0, x]  for y = y0
 
 and in others the same turned around. At most one of two directions that differ in the sense of y alone reaches any other line:
-they share what is a `Term` here. Products are running ones, so that gates at zero, one and minus one are exact.
+they share a term here. Products are products of products (see `decays`), never quotients, so that gates at zero, one
+and minus one are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from stmlang.lower.adjoint import with_adjoint
+from stmlang.lower.apart import apart
+from stmlang.lower.block import contract
+from stmlang.lower.decays import levels
 
 
 class PortGates(NamedTuple):
@@ -36,31 +41,57 @@ class PortGates(NamedTuple):
     mark_last: Array
 
 
-class Term(NamedTuple):
-    """What targets in other lines than a source's read of it is `before[y0, x0, x] up[y0, y, x]` where `y < y0` and
-    `after[y0, x0, x] down[y0, y, x]` where `y > y0`; those in its own read `level[y0, x0, x]`."""
+class Walks(NamedTuple):
+    """The tables of a few terms, those of walks to later lines first and those to earlier lines behind them.
 
-    before: Float[Array, "head y0 x0 x"]
-    level: Float[Array, "head y0 x0 x"]
-    after: Float[Array, "head y0 x0 x"]
-    up: Float[Array, "head y0 y x"]
-    down: Float[Array, "head y0 y x"]
-
-
-def terms(gates: PortGates, senses: Sequence[tuple[int, int]], kept_apart: bool) -> list[Term]:
-    """The terms whose sum is the gating matrix of all directions, or one for each direction where they are kept apart.
-
-    `senses` are those of y and x, direction by direction.
+    What targets in other lines than a source's read of it is, summed over the terms, `turned[y0, x0, x] across[y0, y, x]`, from
+    the first half where `y > y0` and from the second where `y < y0`; those in its own line read `level[y0, x0, x]`.
     """
-    pairs = [[number] for number in range(len(senses))] if kept_apart else pairs_of(senses)
-    turned, levels = _first_walk(gates, [first for _, first in senses], pairs)
-    across = _last_walk(gates, [last for last, _ in senses])
 
-    def of(pair: list[int], level: Array) -> Term:
-        down, up = sorted(pair, key=lambda number: -senses[number][0]) if len(pair) == 2 else pair * 2
-        return Term(turned[up], level, turned[down], across[up], across[down])
+    turned: Float[Array, "walk head y0 x0 x"]
+    level: Float[Array, "term head y0 x0 x"]
+    across: Float[Array, "walk head y0 y x"]
 
-    return [of(pair, level) for pair, level in zip(pairs, levels, strict=True)]
+
+Partings = Int[np.ndarray, "place place"]
+
+
+def partings(places: int) -> Partings:
+    """At which level of a binary tree two places part, counted from one: the number of bits of `m ^ n`, zero for a place and
+    itself; negative where the second place comes first."""
+    place = np.arange(places)
+    apart, bits = place[:, None] ^ place, np.zeros((places, places), np.int32)
+    while np.any(apart):
+        bits += apart > 0
+        apart = apart >> 1
+    return np.where(place[:, None] <= place, bits, -bits).astype(np.int32)
+
+
+def walks(gates: PortGates, direct: Array | None, senses: Sequence[tuple[int, int]], parting: tuple[Array, Array]) -> Walks:
+    """The tables of directions that are summed.
+
+    `senses` are those of y and x, direction by direction; `parting` the `partings` of places in y and in x. `direct`,
+    `(head, y, x)`, goes on the diagonal.
+    """
+    pairs = [sorted(pair, key=lambda one: -senses[one][0]) for pair in pairs_of(senses)]
+    # A direction without a partner is walked twice; where it does not lead its table is zero.
+    order = [pair[0] for pair in pairs] + [pair[-1] for pair in pairs]
+    gates = PortGates(*(_in_order(gate, order) for gate in gates))
+    last, first = (jnp.asarray([senses[one][axis] for one in order]) for axis in (0, 1))
+    turned, lines = _along_first(gates, first, parting[1])
+    downwards, upwards = jnp.split(lines, 2)
+    paired = jnp.asarray([len(pair) == 2 for pair in pairs]).reshape(-1, *(1,) * (lines.ndim - 1))
+    level = downwards + jnp.where(paired, upwards, 0)
+    if direct is not None:
+        diagonal = jnp.where(parting[1] == 0, direct[..., None, :], 0)
+        level = jnp.concatenate([level[:1] + diagonal, level[1:]])
+    return Walks(turned, level, _along_last(gates, last, parting[0]))
+
+
+def _in_order(gate: Array, order: Sequence[int]) -> Array:
+    """Directions in an order. A split, whose transpose is one concatenation."""
+    parts = jnp.split(gate, gate.shape[0])
+    return jnp.concatenate([parts[one] for one in order])
 
 
 def pairs_of(senses: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -76,65 +107,43 @@ def pairs_of(senses: Sequence[tuple[int, int]]) -> list[list[int]]:
     return found
 
 
-def _rerun(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A scan's step of which the backward pass keeps nothing but the carry."""
-    return cast(Callable[..., Any], cast(Any, jax.checkpoint)(step))
+def _along_first(gates: PortGates, senses: Array, parting: Array) -> tuple[Array, Array]:
+    """A and R, `(direction, head, y0, x0, x)`."""
+    between = products(gates.first[..., None], senses, parting)[..., 0]
+    sent = gates.source_first[..., :, None] * between
+    turned = jnp.where(parting == 0, gates.source_last[..., :, None], sent * gates.turn[..., None, :])
+    return turned, sent * gates.mark_first[..., None, :]
 
 
-# Both walks are scans that put one place after the other in front of those ahead of it, in all lines, heads and directions at
-# once. What they give are the tables themselves: arithmetic that came after would be fused into the reading of all pairs.
+def _along_last(gates: PortGates, senses: Array, parting: Array) -> Array:
+    """B, `(direction, head, y0, y, x)`."""
+    return products(gates.last, senses, parting) * gates.mark_last[..., None, :, :]
 
 
-def _first_walk(gates: PortGates, senses: Sequence[int], pairs: Sequence[Sequence[int]]) -> tuple[list[Array], list[Array]]:
-    """A of every direction and R of every pair, `(head, y0, x0, x)`."""
-
-    @_rerun
-    def step(ahead: Array, at: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array]]:
-        here, (decay, source_first, source_last) = at[0][:, None, None, :], (part[..., None] for part in at[1:])
-        sent = source_first * ahead
-        turned = sent * gates.turn + here * source_last
-        line = sent * gates.mark_first
-        levels = jnp.stack([sum((line[number] for number in pair[1:]), start=line[pair[0]]) for pair in pairs])
-        return here + decay * ahead, (turned, levels)
-
-    columns = [_along(gate, senses, 3) for gate in (gates.first, gates.source_first, gates.source_last)]
-    xs = (_places(gates.first, senses, 3), *columns)
-    turned, levels = cast(tuple[Array, Array], lax.scan(step, jnp.zeros_like(gates.first), xs)[1])
-    return (
-        [_placed(turned, number, sense, 2) for number, sense in enumerate(senses)],
-        [_placed(levels, number, senses[pair[0]], 2) for number, pair in enumerate(pairs)],
-    )
+@apart
+def _products(decay: Array, senses: Array, parting: Array) -> Array:
+    forward = (senses > 0).reshape(-1, *(1,) * (decay.ndim - 1))
+    wanted = jnp.where(forward[..., None], 1, -1) * parting[..., None]
+    found = jnp.zeros((), decay.dtype)
+    for level, (after, before) in enumerate(levels(decay).pairs):
+        source, target = jnp.where(forward, after, before), jnp.where(forward, before, after)
+        entry = source[..., :, None, :] * target[..., None, :, :]
+        found = jnp.where(wanted == level + 1, entry, found)
+    return jnp.broadcast_to(found, (*decay.shape[:-1], *decay.shape[-2:]))
 
 
-def _last_walk(gates: PortGates, senses: Sequence[int]) -> list[Array]:
-    """B of every direction, `(head, y0, y, x)`."""
-
-    @_rerun
-    def step(ahead: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
-        here, decay = at[0][:, None, :, None], at[1][..., None, :]
-        return here + decay * ahead, ahead * gates.mark_last
-
-    rows = (_places(gates.last, senses, 2), _along(gates.last, senses, 2))
-    found = cast(Array, lax.scan(step, jnp.zeros_like(gates.last), rows)[1])
-    return [_placed(found, number, sense, 1) for number, sense in enumerate(senses)]
+def _saving(decay: Array, senses: Array, parting: Array) -> tuple[Array, Array]:
+    found = _products(decay, senses, parting)
+    return found, found
 
 
-def _along(gate: Array, senses: Sequence[int], axis: int) -> Array:
-    """A gate with a leading axis of steps, `(step, direction, head, other axis)`: the places of an axis from the far end on."""
-    forward = jnp.asarray([sense > 0 for sense in senses])[:, None, None]
-    gate = jnp.moveaxis(gate, axis, 0)
-    return jnp.where(forward, gate[::-1], gate)
+def _pull(args: tuple[Any, ...], found: Array, cotangent: Array) -> tuple[Any, ...]:
+    """Every product through a place, without that place's own factor: `sum over s < j < t of P[s, j] dP[s, t] P[j, t]`."""
+    del args
+    met = contract("...sji,...sti->...jti", found, cotangent)
+    return (found * met).sum(-2), None, None
 
 
-def _places(gate: Array, senses: Sequence[int], axis: int) -> Array:
-    """Which place each step puts in front, one-hot: `(step, direction, place)`."""
-    size = gate.shape[axis]
-    step, place = jnp.arange(size)[:, None], jnp.arange(size)
-    parts = [(size - 1 - step if sense > 0 else step) == place for sense in senses]
-    return jnp.stack(parts, 1).astype(gate.dtype)
-
-
-def _placed(tables: Array, number: int, sense: int, axis: int) -> Array:
-    """One table of `(step, table, head, ...)`, its steps as places of an axis."""
-    table = tables[::-1, number] if sense > 0 else tables[:, number]
-    return jnp.moveaxis(table, 0, axis)
+products = with_adjoint(_products, _saving, _pull)
+"""`products(decay, senses, parting)[..., s, t, i]`, of `decay[direction, ..., place, i]`: the product of the decays strictly
+between the places s and t where t lies ahead of s in the sense of a direction, and zero elsewhere."""
