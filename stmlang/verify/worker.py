@@ -1,0 +1,138 @@
+"""A process that does jobs, and may crash or hang without taking anything along."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from stmlang.verify.jobs import Draw, Evaluate, Job, Outcome, Plan, answer
+from stmlang.verify.trial import Finding
+from stmlang.xla_flags import hasten
+
+TRIALS_BETWEEN_CLEARING = 40
+"""After so many trials a process forgets its compiled programs."""
+START_SECONDS = 300.0
+"""A process that takes longer to start never will."""
+
+
+class Worker:
+    """Does jobs in a process with JAX on the CPU.
+
+    A process that dies, or takes longer than `limit` seconds for a job, is replaced, and so is one that compiles in haste for a
+    job in which XLA is to optimize, and the other way round. The reply to a check whose process fails is an `Outcome` that says
+    so; to other jobs, that nothing is known.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.job: Job | None = None
+        self.deadline = 0.0
+        self._optimizing = False
+        handle, self._errors = tempfile.mkstemp(prefix="stmlang-fuzz-", suffix=".log")
+        os.close(handle)
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        process = context.Process(target=serve, args=(other, self._errors, self._optimizing), daemon=True)
+        process.start()
+        self._process, self._ready = process, False
+        other.close()
+
+    def send(self, job: Job) -> None:
+        """Begin a job; its reply is to be received before the next."""
+        if isinstance(job, Evaluate) and job.optimized != self._optimizing:
+            self._optimizing = job.optimized
+            self._stop()
+            self._start()
+        if not self._ready:
+            self._await_start()
+        self.job, self.deadline = job, time.monotonic() + self.limit
+        self.connection.send(job)
+
+    def _await_start(self) -> None:
+        """Raises RuntimeError where the process does not come up."""
+        with suppress(EOFError, OSError):
+            self._ready = self.connection.poll(START_SECONDS) and bool(self.connection.recv())
+        if not self._ready:
+            raise RuntimeError(f"a process for checks does not start: {self._last_words() or 'no reason given'}")
+
+    def receive(self) -> Any:
+        """The reply to the job that was sent, waiting for it as long as it may take."""
+        job = self.job
+        assert job is not None
+        try:
+            if self.connection.poll(max(0.0, self.deadline - time.monotonic())):
+                reply = self.connection.recv()
+                self.job = None
+                return reply
+            return self._failed(job, "hung", f"no answer after {self.limit:g} s", self.limit)
+        except (EOFError, OSError):
+            self._process.join()
+            code = self._process.exitcode or 0
+            how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+            words = self._last_words()
+            return self._failed(job, "died", f"the process ended with {how}" + (f": {words}" if words else ""), 0.0)
+
+    def ask(self, job: Job) -> Any:
+        """The reply to a job."""
+        self.send(job)
+        return self.receive()
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._stop()
+        Path(self._errors).unlink(missing_ok=True)
+
+    def _stop(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+    def _failed(self, job: Job, kind: Any, what: str, allowed: float) -> Any:
+        self._stop()
+        self.job = None
+        self._start()
+        match job:
+            case Evaluate(check=check, way=way):
+                return Outcome(kind, Finding(check, way.label, what, float("inf"), allowed))
+            case Plan():
+                return []
+            case Draw():
+                return None
+
+    def _last_words(self) -> str:
+        """The last line that the process wrote to its standard error."""
+        lines = Path(self._errors).read_text("utf-8", "replace").split("\n")
+        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+
+def serve(connection: Connection, errors: str, optimizing: bool) -> None:
+    """Answer jobs until the other end is closed. What goes to standard error goes to the file `errors`."""
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_TRUNC), 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is for the process that gives the jobs
+    if not optimizing:
+        hasten()
+    config: Any = jax.config
+    config.update("jax_platforms", "cpu")
+    config.update("jax_enable_x64", True)
+    seen: set[str] = set()
+    with suppress(EOFError, OSError):
+        connection.send(True)
+        while True:
+            job = connection.recv()
+            seen.add(job.trial.text)
+            if len(seen) > TRIALS_BETWEEN_CLEARING:
+                jax.clear_caches()
+                seen = {job.trial.text}
+            connection.send(answer(job))
