@@ -9,7 +9,12 @@ MAX_QUOTED = 60
 
 def quoted(text: str) -> str:
     """A piece of the user's text in backquotes, cut short where it is long."""
-    return f"`{text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + '…'}`"
+    return f"`{shortened(text)}`"
+
+
+def shortened(text: str) -> str:
+    """A piece of the user's text, cut short where it is long."""
+    return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
 
 
 def listing(words: Sequence[str], last: str = "or") -> str:

@@ -211,7 +211,7 @@ BAD = [
     ("g.net", "*Vertices 2\n*Edges\n1 2\n", "STM3404", 3),
     ("g.net", "*Vertices 2\n*Matrix\n0 1\n0 0\n", "STM3403", 3),
     ("g.net", "*Vertices many\n", "STM3403", 1),
-    ("g.net", "*Vertices 99999999999999999999\n", "STM3303", 1),
+    ("g.net", "*Vertices 99999999999999999999\n", "STM3413", 1),
     ("g.net", "1 2\n", "STM3403", 1),
     ("g.nwk", "((a,b);", "STM3403", 1),
     ("g.nwk", "(a,b));", "STM3403", 1),

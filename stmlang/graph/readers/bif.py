@@ -16,6 +16,7 @@ from stmlang.graph.readers.text import Graph, GraphFile
 
 _TOKEN = re.compile(
     r"""(?P<skip>//[^\r\n]*|/\*.*?\*/|property\b[^;]*;)
+      | (?P<open>/\*|property\b)
       | "(?P<quoted>[^"]*)"
       | (?P<word>[(){}|;,=\[\]]|[^\s(){}|;,=\[\]"]+|")""",
     re.DOTALL | re.VERBOSE,
@@ -54,6 +55,8 @@ def read(file: GraphFile) -> Graph:
 
 def _tokens(file: GraphFile) -> Iterator[Token]:
     for found in _TOKEN.finditer(file.text):
+        if found.lastgroup == "open":
+            file.refuse("STM3403", f"this `{found.group()}` is never closed", found.span())
         if found.lastgroup != "skip":
             yield found.group(found.lastgroup or 0), found.span()
 

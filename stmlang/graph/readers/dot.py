@@ -25,9 +25,6 @@ _TOKEN = re.compile(
 _ANGLE = re.compile(r"[<>]")
 _WORDS = ("graph", "digraph", "subgraph", "strict", "node", "edge")
 
-MOST_AT_ONCE = 10_000_000
-"""`{ ... } -> { ... }` makes an edge for each pair; more than this from one arrow is refused."""
-
 Place = tuple[int, int]
 
 
@@ -126,8 +123,7 @@ class _Reader:
 
     def side(self, nodes: list[int], at: Place) -> None:
         """Ends one side of an arrow: makes the edges from the side before, if any, and sees whether an arrow follows."""
-        if len(self.tails or ()) * len(nodes) > MOST_AT_ONCE:
-            self.graph.file.refuse("STM3303", f"this arrow makes more than {MOST_AT_ONCE:,} edges", at)
+        self.graph.imply(len(self.tails or ()) * len(nodes), "edges", at)
         add = self.graph.edge_or_known if self.strict else self.graph.edge
         for tail in self.tails or ():
             for head in nodes:
@@ -199,14 +195,15 @@ def _html_end(file: GraphFile, start: int) -> int:
 
 def _joined(file: GraphFile, tokens: Iterator[_Token]) -> Iterator[_Token]:
     """Joins `"a" + "b"`."""
-    held = next(tokens)
+    held, parts = next(tokens), list[str]()
     for token in tokens:
         if held.kind == "id" and token.kind == "+":
             following = next(tokens, token)
             if following.kind != "id":
                 file.refuse("STM3403", "a name is expected after `+`", token.at)
-            held = _Token("id", held.text + following.text, (held.at[0], following.at[1]))
+            parts.append(following.text)
+            held = _Token("id", held.text, (held.at[0], following.at[1]))
             continue
-        yield held
-        held = token
+        yield _Token(held.kind, held.text + "".join(parts), held.at) if parts else held
+        held, parts = token, []
     yield held

@@ -22,8 +22,8 @@ _LINE = re.compile(r"[^\r\n]+")
 _FIELD = re.compile(r'"[^"]*"|\S+')
 _BESIDES = ("*partition", "*vector", "*permutation", "*cluster", "*hierarchy")
 
-MOST_VERTICES = 10_000_000
-"""A header may claim any number of vertices without listing them; more than this is refused."""
+MOST_DIGITS = 12
+"""A number with more digits counts no vertices."""
 
 
 def read(file: GraphFile) -> Graph:
@@ -51,9 +51,11 @@ def _vertices(graph: Graph, line: re.Match[str]) -> None:
     file, fields = graph.file, list(_FIELD.finditer(graph.file.text, line.start(), line.end()))
     if len(fields) < 2 or not fields[1].group().isdecimal():
         file.refuse("STM3403", "how many vertices?", line.span(), "write `*Vertices 3`")
-    count, at = int(fields[1].group()), fields[1].span()
-    if count > MOST_VERTICES:
-        file.refuse("STM3303", f"more than {MOST_VERTICES:,} vertices", at)
+    digits, at = fields[1].group().lstrip("0"), fields[1].span()
+    if len(digits) > MOST_DIGITS:
+        file.refuse("STM3413", f"a network of {digits[:MOST_DIGITS]}... vertices", at, "correct the number")
+    count = int(digits or "0")
+    graph.imply(count, "vertices", at)
     for number in range(1, count + 1):
         graph.declare(str(number), at)
 

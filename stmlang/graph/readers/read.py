@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections import Counter
 from difflib import get_close_matches
 from importlib import import_module
@@ -15,6 +18,7 @@ from stmlang.graph.levels import find_cycle
 from stmlang.graph.readers.text import Graph, GraphFile
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import SourceFile, Span
+from stmlang.source.wording import shortened
 
 SUFFIXES: dict[str, str] = {
     ".edgelist": "edgelist",
@@ -37,6 +41,10 @@ SUFFIXES: dict[str, str] = {
 
 FORMATS: tuple[str, ...] = tuple(dict.fromkeys(SUFFIXES.values()))
 
+MOST_BYTES = 1 << 28
+"""The largest file that is read."""
+PART_BYTES = 1 << 20
+
 SHOWN = 12
 """A longer cycle is printed with its middle left out."""
 
@@ -45,10 +53,11 @@ def read_graph(path: str, format: str | None = None, tree: bool = False, span: S
     """The graph in a file: nodes and edges in the order in which the file gives them, no open edges, the one port `edge`.
 
     `format` is one of `FORMATS`, or None where the suffix decides; `tree` asks for at most one edge out of each node; `span` is
-    where a spec names the file. Raises SpecError (STM3401 ... STM3411), with the place in the graph file.
+    where a spec names the file. Raises SpecError (STM3401 ... STM3413), with the place in the graph file.
     """
+    reader = import_module(f"stmlang.graph.readers.{_format_of(path, format, span)}")
     file = GraphFile(SourceFile(path, _text_of(path, span)), span)
-    graph: Graph = import_module(f"stmlang.graph.readers.{_format_of(path, format, span)}").read(file)
+    graph: Graph = reader.read(file)
     if not graph.names:
         file.refuse("STM3411", "this file holds no node", None)
     tail, head = np.asarray(graph.tails, np.int64), np.asarray(graph.heads, np.int64)
@@ -63,16 +72,38 @@ def read_graph(path: str, format: str | None = None, tree: bool = False, span: S
 
 def _text_of(path: str, span: Span | None) -> str:
     """The text of a file. What is not UTF-8 is taken as Latin-1, in which older files write their labels."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise SpecError([Diagnostic("STM3401", f"the graph file `{path}` cannot be read: {reason}", span)]) from error
+    content = _content(path, span)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
+
+
+def _content(path: str, span: Span | None) -> bytes:
+    """The bytes of a file, read as far as they look like a text."""
+    parts: list[bytes] = []
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "Is a directory" if stat.S_ISDIR(status.st_mode) else "Not a regular file")
+        if status.st_size > MOST_BYTES:
+            message = f"`{path}` has {status.st_size:,} bytes, more than the {MOST_BYTES:,} that are read"
+            raise _refusal("STM3413", message, span, "leave out what is neither node nor edge, or cut the graph")
+        with open(path, "rb") as file:
+            while part := file.read(PART_BYTES):
+                if b"\0" in part:
+                    help = "save it as UTF-8, or choose the file that holds the graph"
+                    raise _refusal("STM3412", f"`{path}` is no text: it is binary, or saved as UTF-16", span, help)
+                parts.append(part)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        help = "name a file that is there and can be read"
+        raise _refusal("STM3401", f"the graph file `{path}` cannot be read: {reason}", span, help) from None
+    return b"".join(parts)
+
+
+def _refusal(code: str, message: str, span: Span | None, help: str | None = None) -> SpecError:
+    return SpecError([Diagnostic(code, message, span, help=help)])
 
 
 def _format_of(path: str, format: str | None, span: Span | None) -> str:
@@ -100,10 +131,10 @@ def _distinct(names: list[str]) -> tuple[str, ...]:
 
 def _refuse_cycle(graph: Graph, names: tuple[str, ...], cycle: tuple[int, ...]) -> None:
     """Prints the cycle, at the place of its first edge."""
-    steps = [names[graph.tails[edge]] for edge in cycle]
+    steps = [shortened(names[graph.tails[edge]]) for edge in cycle]
     if len(steps) > SHOWN:
         steps[SHOWN // 2 : -SHOWN // 2] = [f"... ({len(steps) - SHOWN} more) ..."]
-    shown = " -> ".join([*steps, names[graph.tails[cycle[0]]]])
+    shown = " -> ".join([*steps, steps[0]])
     graph.file.refuse(
         "STM3405",
         f"the graph has a cycle: {shown}",

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
 from stmlang.source.span import SourceFile, Span
+from stmlang.source.wording import quoted
+
+MOST_IMPLIED = 100_000
+"""A header may claim any number of nodes, and an arrow between groups makes an edge for each pair: so many more of them than a
+file has characters are allowed."""
+
+
+ADVICE = {
+    "STM3403": 'correct the file here, or say what format it has: `from "file" as dot`',
+    "STM3411": 'put nodes into it, or say what format it has: `from "file" as dot`',
+}
+"""What to do about a refusal that has no advice of its own."""
+
+_QUOTED = re.compile(r"`([^`]*)`")
 
 
 @dataclass
@@ -34,7 +49,8 @@ class GraphFile:
         if self.named_at is not None:
             labels.append(Label(self.named_at, "the file is named here"))
         span = None if at is None else Span(self.source, *at)
-        raise SpecError([Diagnostic(code, message, span, notes, help, tuple(labels))])
+        message = _QUOTED.sub(lambda found: quoted(found.group(1)), message)
+        raise SpecError([Diagnostic(code, message, span, notes, help or ADVICE.get(code), tuple(labels))])
 
     def line_at(self, number: int) -> tuple[int, int]:
         """The offsets of a line counted from one, without its line end."""
@@ -55,6 +71,14 @@ class Graph:
     heads: list[int] = field(default_factory=list[int])
     edge_at: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     first: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    implied: int = 0
+
+    def imply(self, count: int, what: str, at: tuple[int, int]) -> None:
+        """Allows for nodes or edges that the file stands for without writing each. Refuses too many (STM3413)."""
+        self.implied += count
+        if self.implied > MOST_IMPLIED + len(self.file.text):
+            message = f"this makes {self.implied:,} {what} in a file of {len(self.file.text):,} characters"
+            self.file.refuse("STM3413", message, at, "write them out, or correct the number")
 
     def node(self, key: str, at: tuple[int, int], name: str | None = None) -> int:
         """The number of the node `key`, which becomes a node if it is none yet; `name` is shown for it."""

@@ -137,7 +137,7 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3413": (
         "graph file too large",
-        "A graph file may have 256 MiB, and may stand for a million nodes and edges more than it has characters: a header can "
+        "A graph file may have 256 MiB, and may stand for 100,000 nodes and edges more than it has characters: a header can "
         "claim any number of nodes, and an arrow between groups means an edge for each pair.",
     ),
 }
