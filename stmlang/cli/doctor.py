@@ -69,20 +69,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def calibrate() -> None:
-    """Measure the CPU, with a progress bar on standard error, and write the record that plans for `cpu` use from then on."""
+    """Measure the CPU, with a progress bar on standard error, and write the record that plans for `cpu` use from then on.
+
+    Raises SpecError (STM5401) where the record cannot be kept, before anything is measured if that is certain.
+    """
     from rich.console import Console
     from rich.progress import Progress
 
     from stmlang.plan import calibration
     from stmlang.runtime.calibrate import MEASUREMENTS, measure, record
+    from stmlang.runtime.tune import cannot_keep, require_cache
 
+    require_cache()
     found: dict[str, Any] = {}
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("measuring this machine", total=MEASUREMENTS)
         for name, fields in measure():
             found |= fields
             progress.update(task, advance=1, description=f"measured {name}")
-    calibration.save(record(found))
+    try:
+        calibration.save(record(found))
+    except OSError as error:
+        raise cannot_keep(error) from None
 
 
 def examine() -> Report:
@@ -191,11 +199,6 @@ def _advise(report: Report, jax: dict[str, Any]) -> None:
         report.advice.append(
             f"jaxlib {report.packages['jaxlib']} computes some sums wrongly on CPUs; `import stmlang` switches that off, "
             f"but only if it comes before the first array: else set XLA_FLAGS={FLAG}"
-        )
-    if jax["backend"] == "cpu" and affected():
-        report.advice.append(
-            f"jaxlib {report.packages['jaxlib']} gives wrong sums on CPUs unless XLA_FLAGS holds `{FLAG}`; "
-            "`import stmlang` sets it, so import it before you make an array"
         )
     if not jax["enable_x64"]:
         report.advice.append("float64 is off; set JAX_ENABLE_X64=1 to compile scans in float64")

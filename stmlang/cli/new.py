@@ -21,11 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def spec_path(text: str) -> Path:
     """The file to write: its stem becomes the scan's name, so it must be one."""
+    from stmlang.syntax.lexer import ITEM_WORDS
+
     path = Path(text)
     if path.suffix != ".stm":
         path = path.with_name(path.name + ".stm") if path.name else path
     if not _NAME.match(path.stem):
         raise argparse.ArgumentTypeError(f"{path.stem!r} is not a name: letters, digits and _, not beginning with a digit")
+    if path.stem in ITEM_WORDS:
+        raise argparse.ArgumentTypeError(f"{path.stem!r} begins an item of a spec and names no scan: choose another name")
     return path
 
 

@@ -170,7 +170,7 @@ def cannot_keep(error: OSError) -> SpecError:
     """The error for a cache that cannot be written."""
     return plan_error(
         "STM5401",
-        f"tuned results cannot be kept in `{cache_folder()}`: {(error.strerror or str(error)).lower()}",
+        f"what was measured cannot be kept in `{cache_folder()}`: {(error.strerror or str(error)).lower()}",
         help="set STMLANG_CACHE to a folder that can be written",
     )
 

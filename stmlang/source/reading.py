@@ -16,6 +16,9 @@ from stmlang.source.wording import quoted
 MAX_BYTES = 1 << 20
 """The largest text, in bytes of UTF-8."""
 
+ABSENT = "check the path; a spec of the library is named `std:plstm/image_p`"
+UNREADABLE = "check its permissions, and where its links lead"
+
 _BYTE_ORDER_MARK = "\ufeff"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
@@ -35,7 +38,9 @@ def read(path: str | os.PathLike[str], name: str | None = None) -> SourceFile:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise _error("STM0001", f"there is no file {quoted(shown)}", help=_neighbour(path)) from None
     except OSError as error:
-        raise _error("STM0003", f"cannot read {quoted(shown)}: {(error.strerror or 'unknown error').lower()}") from None
+        raise _error(
+            "STM0003", f"cannot read {quoted(shown)}: {(error.strerror or 'unknown error').lower()}", help=UNREADABLE
+        ) from None
     return decode(data, shown)
 
 
@@ -82,12 +87,12 @@ def _error(code: str, message: str, span: Span | None = None, help: str | None =
     return SpecError([Diagnostic(code, message, span, help=help)])
 
 
-def _neighbour(path: str | os.PathLike[str]) -> str | None:
-    """The spec in the same folder whose name is nearest to one that does not exist."""
+def _neighbour(path: str | os.PathLike[str]) -> str:
+    """What to do about a file that does not exist: the spec in the same folder whose name is nearest, if one is near."""
     try:
         missing = Path(path)
         names = sorted(entry.name for entry in islice(missing.parent.iterdir(), 1000) if entry.suffix == ".stm")
     except (OSError, ValueError):
-        return None
+        return ABSENT
     near = nearest(missing.name, names)
-    return f"did you mean `{missing.with_name(near)}`?" if near else None
+    return f"did you mean `{missing.with_name(near)}`?" if near else ABSENT

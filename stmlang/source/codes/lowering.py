@@ -116,9 +116,9 @@ LOWERING: dict[str, tuple[str, str]] = {
         "A program is exported with or without states; one with them always takes an initial state and returns the final one.",
     ),
     "STM5401": (
-        "tuned results cannot be kept",
-        "`stmlang tune` writes what it measured to the user's cache: `$STMLANG_CACHE`, else `stmlang` in `$XDG_CACHE_HOME`, "
-        "else `~/.cache/stmlang`. The operating system's reason is given.",
+        "measurements cannot be kept",
+        "`stmlang tune` and `stmlang doctor --calibrate` write what they measured to the user's cache: `$STMLANG_CACHE`, else "
+        "`stmlang` in `$XDG_CACHE_HOME`, else `~/.cache/stmlang`. The operating system's reason is given.",
     ),
     "STM5402": (
         "candidate with wrong numbers",
