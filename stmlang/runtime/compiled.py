@@ -245,7 +245,7 @@ def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
     """Tables as JAX arrays: real ones even while a call is traced, since they outlive the trace."""
 
     def put(table: np.ndarray) -> Array:
-        return jnp.asarray(table)
+        return jax.device_put(table)  # `jnp.asarray` compiles a program for every shape that it has not seen yet
 
     with jax.ensure_compile_time_eval():
         return jax.tree.map(put, tables)

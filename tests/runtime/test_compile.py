@@ -188,3 +188,15 @@ def test_two_calls_give_the_same_bits() -> None:
     arguments = op.example(3)
     np.testing.assert_array_equal(op(*arguments), op(*arguments))
     np.testing.assert_array_equal(op.example(3)[0], arguments[0])
+
+
+def test_planning_hands_tables_to_jax_without_a_program_for_each_of_their_shapes(caplog: pytest.LogCaptureFixture) -> None:
+    """XLA is first asked to compile something by a call."""
+    with jax.log_compiles():
+        op = stmlang.compile(
+            "scan one on tree(arity = 3, depth = 3) {\n source = 1\n transition = 0.5\n}\n", strategy="recurrent"
+        )
+        assert jax.tree.leaves(op)
+        assert "Finished XLA compilation" not in caplog.text
+        op(*op.example())
+        assert "Finished XLA compilation" in caplog.text
