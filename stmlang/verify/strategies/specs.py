@@ -69,7 +69,7 @@ class Style:
 @st.composite
 def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
     states = STATES if scalar is None else STATES[:1] if scalar else STATES[1:]
-    state: State = draw(st.sampled_from((states[0], states[0], *states)))
+    state: State = draw(st.sampled_from((*(states[:1] * (4 if scalar is None else 1)), *states)))
     normalizations = ("none", "none", "none", "mlstm", *(("sum",) if state in ("scalar", "elementwise") else ()))
     return Style(
         layout,
@@ -90,7 +90,8 @@ def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
 
 def _transition(writer: Writer, style: Style) -> None:
     """What becomes of a state: in magnitude no more than it was, over all edges that leave where that is called for."""
-    ends = tuple(index for index in PORTS if (index == "in" or style.out) and writer.maybe())
+    every = writer.pick(((), ("in",), ("out",), PORTS, PORTS))
+    ends = tuple(index for index in every if index == "in" or style.out)
     match style.state:
         case "scalar":
             axes: Site = ()
@@ -128,7 +129,10 @@ def _value(writer: Writer, site: Site) -> str:
 
 
 def _entry(writer: Writer, style: Style, site: Site) -> str:
-    """The same, divided among the edges that leave if that is called for, or by their number."""
+    """The same, divided among the edges that leave if that is called for, or by their number; or anything, for the stabilizer
+    to bound."""
+    if style.mode != "none" and not style.positive and writer.maybe():
+        return writer.raw(site)
     value = _value(writer, site)
     if "out" in site and (style.scaled or writer.maybe()):
         return f"{value} * {writer.share(site)}"
@@ -173,7 +177,7 @@ def _closed(writer: Writer) -> list[tuple[str, str]]:
     """Turns between ports that are not taken, as pairs of `out` and `in`: a side of the diagonal, or any."""
     ports = writer.layout.ports
     turns = [(out, into) for out in ports for into in ports if out != into]
-    match writer.pick(("none", "one side", "any")):
+    match writer.pick(("none", "one side", "one side", "any")):
         case "one side":
             down = writer.maybe()
             return [(out, into) for out, into in turns if (ports.index(out) > ports.index(into)) != down]
