@@ -103,10 +103,10 @@ def byte_size(text: str) -> int:
     amount, prefix, binary = match.groups()
     if binary and not prefix:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; `iB` needs a prefix, as in 2GiB")
-    size = int(float(amount) * (1024 if binary else 1000) ** _SCALES[prefix])
-    if size <= 0:
-        raise argparse.ArgumentTypeError("the memory limit must be positive")
-    return size
+    size = float(amount) * (1024 if binary else 1000) ** _SCALES[prefix]
+    if not 1 <= size < math.inf:
+        raise argparse.ArgumentTypeError("the memory limit must be positive, and a number that a machine can have")
+    return int(size)
 
 
 def duration(text: str) -> float:
@@ -132,6 +132,11 @@ def positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,10}", text) or not 0 < int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number below 2^31")
     return int(text)
+
+
+def natural(text: str) -> int:
+    """A number from 0 to 2^31 - 1."""
+    return 0 if re.fullmatch(r"0{1,10}", text) else positive(text)
 
 
 class CollectSettings(argparse.Action):
