@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from math import prod
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -22,10 +23,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower import parallel
-from stmlang.lower.block import Block, matmul
+from stmlang.lower.block import Block, contract, matmul
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.slabs import Joined, cut_first, joined, pad_rows, rows_of, taken_apart, times_transposed, with_declared_nodes
-from stmlang.lower.strategy import Setup, Tables, Whole, no_tables
+from stmlang.lower.strategy import Setup, Tables, Whole
+from stmlang.lower.turns import partings
 
 
 class Layout(NamedTuple):
@@ -49,7 +51,7 @@ class Runs(NamedTuple):
 
     through: Float[Array, "lane sense run width width"]
     source: Float[Array, "lane sense run node width"]
-    mark: Float[Array, "lane sense run node width"]
+    mark: Float[Array, "lane sense run width node"]
 
 
 class Inputs(NamedTuple):
@@ -98,24 +100,25 @@ def _between(inputs: Inputs, forward: tuple[Runs, Runs] | None, backward: tuple[
     first, last = (0 if backward is not None else 1), (2 if forward is not None else 1)
     query, key, value = (part.reshape(part.shape[0], -1, 2, *part.shape[2:]) for part in inputs)
     key, value = (jnp.flip(part, 2)[:, :, first:last] for part in (key, value))
-    found = _attended(query[:, :, first:last], key, value, _side_by_side(marks), _side_by_side(sources), targets)
+    found = _attended(query[:, :, first:last], key, value, _side_by_side(sources, -1), _side_by_side(marks, -2), targets)
     if last - first == 1:
         found = jnp.pad(found, [(0, 0), (0, 0), (first, 2 - last), (0, 0), (0, 0)])
     return found.reshape(inputs.value.shape)
 
 
-def _side_by_side(parts: Sequence[Array]) -> Array:
-    """`(lane, sense, pair, node, width)`, one for each half that reads, as `(lane, pair, half, node, sense * width)`."""
-    array = jnp.moveaxis(jnp.stack(parts, axis=3), 1, -2)
-    return array.reshape(*array.shape[:-2], -1)
+def _side_by_side(parts: Sequence[Array], axis: int) -> Array:
+    """`(lane, sense, pair, ., .)`, one for each half that reads, as `(lane, pair, half, ., .)`, the senses behind each other
+    along an axis."""
+    array = jnp.stack(parts, axis=3)
+    return jnp.concatenate([jnp.squeeze(part, 1) for part in jnp.split(array, array.shape[1], axis=1)], axis=axis)
 
 
-def _attended(query: Array, key: Array, value: Array, mark: Array, source: Array, targets: int) -> Array:
-    """`((Q K^T) o (M S^T)) V`, all targets at once, or, where they are more than `targets`, part by part: nothing that has a
+def _attended(query: Array, key: Array, value: Array, source: Array, mark: Array, targets: int) -> Array:
+    """`((Q K^T) o (S M)^T) V`, all targets at once, or, where they are more than `targets`, part by part: nothing that has a
     number for each pair of nodes outlives its part."""
 
     def part(query: Array, mark: Array) -> Array:
-        return matmul(times_transposed(query, key) * times_transposed(mark, source), value)
+        return _weighed(times_transposed(key, query) * matmul(source, mark), value)
 
     size = query.shape[-2]
     while size > targets and size % 2 == 0:
@@ -123,14 +126,21 @@ def _attended(query: Array, key: Array, value: Array, mark: Array, source: Array
     if size == query.shape[-2]:
         return part(query, mark)
 
-    def cut(array: Array) -> Array:
-        return jnp.moveaxis(array.reshape(*array.shape[:-2], -1, size, array.shape[-1]), -3, 0)
+    def cut(array: Array, axis: int) -> Array:
+        return jnp.stack(jnp.split(array, array.shape[axis] // size, axis))
 
     def one(given: tuple[Array, Array]) -> Array:
         return part(*given)
 
-    found = cast(Array, jax.lax.map(jax.checkpoint(one), (cut(query), cut(mark))))
+    found = cast(Array, jax.lax.map(jax.checkpoint(one), (cut(query, -2), cut(mark, -1))))
     return jnp.moveaxis(found, 0, -3).reshape(*query.shape[:-1], value.shape[-1])
+
+
+def _weighed(weights: Array, value: Array) -> Array:
+    """What targets read, of weights `(*batch, source, target)`. No transpose is written down, which XLA might carry out."""
+    batch = weights.shape[:-2]
+    flat = (part.reshape(prod(batch), *part.shape[-2:]) for part in (weights, value))
+    return contract("bst,bsv->btv", *flat).reshape(*batch, weights.shape[-1], value.shape[-1])
 
 
 def _doubled(pair: tuple[Runs, Runs] | None, sense: int) -> Runs | None:
@@ -138,12 +148,15 @@ def _doubled(pair: tuple[Runs, Runs] | None, sense: int) -> Runs | None:
     if pair is None:
         return None
     before, after = pair[::sense]
-    source = [matmul(before.source, after.through), after.source]
-    mark = [before.mark, times_transposed(after.mark, before.through)]
+    width = before.through.shape[-1]
+    through, passed = jnp.split(
+        matmul(jnp.concatenate([before.through, before.source], axis=-2), after.through), [width], axis=-2
+    )
+    source, mark = [passed, after.source], [before.mark, matmul(before.through, after.mark)]
     return Runs(
-        matmul(before.through, after.through),
+        through,
         jnp.concatenate(source[::sense], axis=-2),
-        jnp.concatenate(mark[::sense], axis=-2),
+        jnp.concatenate(mark[::sense], axis=-1),
     )
 
 
@@ -154,7 +167,7 @@ def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | No
     """What all nodes read: inside of the first runs by what they see of themselves, then of neighbours, in runs twice as long
     each time. `(lane, node, value)`."""
     query, key, value = inputs
-    found = matmul(times_transposed(query, key) * seen, value)
+    found = _weighed(times_transposed(key, query) * seen, value)
     found = found.reshape(found.shape[0], -1, found.shape[-1])
     while (runs := inputs.value.shape[1]) > 1:
         ahead, back = _pairs(forward), _pairs(backward)
@@ -165,7 +178,7 @@ def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | No
     return found
 
 
-def _rows(setup: Setup, operands: Operands) -> list[Joined]:
+def _rows(setup: Setup, tables: Tables, operands: Operands) -> list[Joined]:
     """The first runs of every direction, `(head, run, ., .)`: rows and runs in the direction's own order, nodes of a row in
     declared order."""
     grid, directions = layout(setup), setup.problem.scan.directions
@@ -173,7 +186,7 @@ def _rows(setup: Setup, operands: Operands) -> list[Joined]:
     missing = grid.rows * grid.runs - grid.size
     before = [missing if direction.senses[grid.axis] < 0 else 0 for direction in directions]
     senses = [grid.cut_first(direction.senses)[1:] for direction in directions]
-    runs = joined(with_declared_nodes(rows_of(pad_rows(gates, before, missing)), senses, grid.others), grid.rows)
+    runs = joined(with_declared_nodes(rows_of(pad_rows(gates, before, missing), tables), senses, grid.others), grid.rows)
     split: list[Any] = [jnp.split(leaf, len(directions)) for leaf in jax.tree.leaves(runs)]
     structure = cast(Any, jax.tree.structure(runs))
     return [jax.tree.unflatten(structure, [jnp.squeeze(leaf, 0) for leaf in part]) for part in zip(*split, strict=True)]
@@ -181,17 +194,17 @@ def _rows(setup: Setup, operands: Operands) -> list[Joined]:
 
 def _one_sense(rows: Sequence[Joined], sense: int) -> tuple[Runs, list[list[Array]]] | None:
     """Directions of one sense as runs in declared order, and what their nodes see of each other, `(head, run, width, width)` by
-    pairs of rows: summed, target and source in the order of the directions."""
+    pairs of rows, target and source: summed, in the order of the directions."""
     if not rows:
         return None
 
     def together(parts: Sequence[Array]) -> Array:
         return flip(jnp.stack(parts, axis=1), [sense], 2)
 
-    def in_order(parts: Iterable[Sequence[Array]]) -> Array:
-        return jnp.concatenate([together(row) for row in parts][::sense], axis=-2)
+    def in_order(parts: Iterable[Sequence[Array]], axis: int) -> Array:
+        return jnp.concatenate([together(row) for row in zip(*parts, strict=True)][::sense], axis)
 
-    source, mark = (in_order(zip(*parts, strict=True)) for parts in zip(*((one.source, one.mark) for one in rows), strict=True))
+    source, mark = in_order([one.source for one in rows], -2), in_order([one.mark for one in rows], -1)
     lines = [
         [flip(total(parts), [sense], 1) for parts in zip(*line, strict=True)]
         for line in zip(*(one.seen for one in rows), strict=True)
@@ -205,7 +218,7 @@ def total(parts: Sequence[Array]) -> Array:
 
 
 def _seen(forward: list[list[Array]] | None, backward: list[list[Array]] | None) -> Array:
-    """What the nodes of the first runs see of each other, `(head, run, node, node)`, the target first."""
+    """What the nodes of the first runs see of each other, `(head, run, node, node)`, the source first."""
     given = [lines for lines in (forward, backward) if lines is not None]
     count, nothing = len(given[0]), jnp.zeros_like(given[0][0][0])
 
@@ -217,32 +230,36 @@ def _seen(forward: list[list[Array]] | None, backward: list[list[Array]] | None)
             return nothing if forward is None else forward[target][source]
         return nothing if backward is None else backward[count - 1 - target][count - 1 - source]
 
-    lines = [jnp.concatenate([part(target, source) for source in range(count)], axis=-1) for target in range(count)]
-    return jnp.concatenate(lines, axis=-2)
+    columns = [jnp.concatenate([part(target, source) for source in range(count)], axis=-2) for target in range(count)]
+    return jnp.concatenate(columns, axis=-1)
 
 
 def _inputs(grid: Layout, operands: Operands, senses: Sequence[int]) -> Inputs:
     """Queries, keys and values in declared order, `(head, run, node, index)`."""
 
-    def laid(array: Array) -> Array:
-        array = jnp.moveaxis(flip(array, senses, 1), 1 + grid.axis, 1)
-        missing = grid.rows * grid.runs - grid.size
-        array = jnp.pad(array, [(0, 0), (0, missing), *((0, 0) for _ in range(array.ndim - 2))])
-        return array.reshape(array.shape[0], grid.runs, -1, array.shape[-1])
+    return Inputs(*(_laid(grid, flip(part[0], senses, 1)) for part in operands.inputs))
 
-    return Inputs(*(laid(part[0]) for part in operands.inputs))
+
+def _laid(grid: Layout, array: Array) -> Array:
+    """`(head, *axes, index)` as `(head, run, node, index)`."""
+    array = jnp.moveaxis(array, 1 + grid.axis, 1)
+    missing = grid.rows * grid.runs - grid.size
+    array = jnp.pad(array, [(0, 0), (0, missing), *((0, 0) for _ in range(array.ndim - 2))])
+    return array.reshape(array.shape[0], grid.runs, -1, array.shape[-1])
 
 
 def _outputs(setup: Setup, tables: Tables, operands: Operands) -> Array:
-    del tables
     scan, grid = setup.problem.scan, layout(setup)
-    rows, senses = _rows(setup, operands), [direction.senses[grid.axis] for direction in scan.directions]
+    rows, senses = _rows(setup, tables, operands), [direction.senses[grid.axis] for direction in scan.directions]
     inputs = _inputs(grid, operands, scan.directions[0].senses)
     pairs = list(zip(rows, senses, strict=True))
     found: list[Array] = []
-    for group in [pairs] if scan.combine == "sum" else [[pair] for pair in pairs]:
+    for number, group in enumerate([pairs] if scan.combine == "sum" else [[pair] for pair in pairs]):
         ahead, back = (_one_sense([one for one, sense in group if sense == wanted], wanted) for wanted in (1, -1))
         seen = _seen(*(None if part is None else part[1] for part in (ahead, back)))
+        if operands.direct is not None:
+            own = _laid(grid, operands.direct[number][..., None])
+            seen = seen + own * jnp.eye(seen.shape[-1], dtype=seen.dtype)
         forward, backward = (None if part is None else part[0] for part in (ahead, back))
         found.append(_read(inputs, seen, forward, backward, grid.targets))
     return jnp.stack([_unlaid(grid, part) for part in found])
@@ -259,4 +276,10 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
     return parallel.LOWERING.block(setup, (), operands)
 
 
-LOWERING = Whole(no_tables, _block, outputs=_outputs)
+def _tables(setup: Setup) -> Tables:
+    """The levels at which places in a row of one axis part."""
+    others = layout(setup).others
+    return partings(others[0]) if len(others) == 1 else ()
+
+
+LOWERING = Whole(_tables, _block, outputs=_outputs, direct=True)

@@ -22,16 +22,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from stmlang.lower.block import contract, matmul, transposed
+from stmlang.lower.block import contract, matmul
 from stmlang.lower.grid import node_blocks
 from stmlang.lower.merge import merge_grid
 from stmlang.lower.operands import Scalars, flip
 from stmlang.lower.parallel import arranged, slot_order
+from stmlang.lower.turns import products
 
 
 class Slabs(NamedTuple):
-    """Rows as blocks: `T[entering, leaving]`, `S[node, leaving]`, and with the target first `M[node, entering]` and
-    `G[node, node]`."""
+    """Rows as blocks: `T[entering, leaving]`, `S[node, leaving]`, `M[entering, node]` and `G[node, node]`, the source first."""
 
     through: Float[Array, "*batch row width width"]
     source: Float[Array, "*batch row width width"]
@@ -79,13 +79,14 @@ def pad_rows(gates: Scalars, before: Sequence[int], count: int) -> Scalars:
     return parts._replace(transition=jnp.where(beyond, straight, parts.transition))
 
 
-def rows_of(gates: Scalars) -> Slabs:
-    """Single rows: gates `(*batch, row, *others, ports...)`."""
+def rows_of(gates: Scalars, parting: Array) -> Slabs:
+    """Single rows: gates `(direction, head, row, *others, ports...)`; `parting` those of the places in a row of one axis."""
     rank = gates.source.shape[-1]
     if rank != 2:
         return _merged_rows(gates, rank)
     into, out = gates.transition[..., 0, 1], gates.transition[..., 1, 0]
-    strict = _products(gates.transition[..., 1, 1])
+    ahead = jnp.ones(gates.source.shape[0], jnp.int32)
+    strict = products(gates.transition[..., 1, 1][..., None], ahead, parting)[..., 0]
     eye = jnp.eye(strict.shape[-1], dtype=strict.dtype)
 
     def row(diagonal: Array, first: Array, last: Array) -> Array:
@@ -95,22 +96,9 @@ def rows_of(gates: Scalars) -> Slabs:
     return Slabs(
         row(gates.transition[..., 0, 0], out, into),
         row(source[..., 0], source[..., 1], into),
-        transposed(row(mark[..., 0], out, mark[..., 1])),
-        transposed(source[..., 1][..., :, None] * strict * mark[..., 1][..., None, :]),
+        row(mark[..., 0], out, mark[..., 1]),
+        source[..., 1][..., :, None] * strict * mark[..., 1][..., None, :],
     )
-
-
-def _products(steps: Array) -> Array:
-    """`B[x', x]`, the product of `steps[u]` over `x' < u < x`: zero unless `x' < x`."""
-
-    def one(row: Array, given: tuple[Array, Array]) -> tuple[Array, Array]:
-        step, unit = given
-        return step[..., None] * row + unit, row
-
-    size = steps.shape[-1]
-    units = jnp.eye(size, dtype=steps.dtype)
-    _, rows = jax.lax.scan(one, jnp.zeros_like(steps), (jnp.moveaxis(steps, -1, 0), units), reverse=True)
-    return jnp.moveaxis(rows, 0, -2)
 
 
 def _merged_rows(gates: Scalars, rank: int) -> Slabs:
@@ -121,19 +109,21 @@ def _merged_rows(gates: Scalars, rank: int) -> Slabs:
     width = prod(sizes)
     entering, leaving = (slot_order(edges, (1, *sizes))[:width] for edges in (border.entering, border.leaving))
     block = arranged(block, entering, leaving)
-    return Slabs(block.transition, block.source, transposed(block.mark), transposed(block.gating))
+    return Slabs(block.transition, block.source, block.mark, block.gating)
 
 
 def joined(rows: Slabs, count: int) -> Joined:
-    """Every `count` rows as one run, row after row."""
+    """Every `count` rows as one run, row after row: what came so far times `T` and `M` of the next row, in one product."""
     through, source, mark, seen = (taken_apart(part, count) for part in rows)
+    width = through[0].shape[-1]
     past = jnp.concatenate([through[0], source[0]], axis=-2)
     marks, lines = [mark[0]], [[seen[0]]]
     for row in range(1, count):
-        entering, *before = jnp.split(times_transposed(mark[row], past), 1 + row, axis=-1)
+        passed, read = jnp.split(matmul(past, jnp.concatenate([through[row], mark[row]], axis=-1)), [width], axis=-1)
+        entering, *before = jnp.split(read, 1 + row, axis=-2)
         marks.append(entering)
         lines.append([*before, seen[row]])
-        past = jnp.concatenate([matmul(past, through[row]), source[row]], axis=-2)
+        past = jnp.concatenate([passed, source[row]], axis=-2)
     whole, *written = jnp.split(past, 1 + count, axis=-2)
     return Joined(whole, written, marks, lines)
 
@@ -162,7 +152,7 @@ def with_declared_nodes(rows: Slabs, senses: Sequence[Sequence[int]], sizes: Seq
             parts = [_flipped(part, sense, axis, sizes) for part, sense in zip(parts, senses, strict=True)]
         return jnp.stack(parts)
 
-    return Slabs(rows.through, nodes(rows.source, [2]), nodes(rows.mark, [2]), nodes(rows.seen, [2, 3]))
+    return Slabs(rows.through, nodes(rows.source, [2]), nodes(rows.mark, [3]), nodes(rows.seen, [2, 3]))
 
 
 def _flipped(array: Array, senses: Sequence[int], axis: int, sizes: Sequence[int]) -> Array:

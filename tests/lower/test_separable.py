@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.lower.turns import PortGates, pairs_of, terms
+from stmlang.lower.turns import PortGates, pairs_of, partings, walks
 from stmlang.runtime.measure import scan_program
 from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error
@@ -31,22 +31,34 @@ def test_directions_share_terms() -> None:
     assert pairs_of([(1, 1), (1, 1), (-1, 1)]) == [[0, 2], [1]]
 
 
+def test_partings() -> None:
+    """The bit in which two places differ first, from the top."""
+    for first, second in np.ndindex(7, 7):
+        bits = (first ^ second).bit_length()
+        assert partings(7)[first, second] == (bits if first <= second else -bits)
+    assert partings(1).shape == (1, 1)
+    assert partings(0).shape == (0, 0)
+
+
 @pytest.mark.parametrize("senses", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
 def test_tables_are_products_along_the_path(senses: tuple[int, int]) -> None:
     """With zeros, ones and minus ones, exactly."""
     rng, (lines, size) = np.random.default_rng(0), (4, 5)
     shape = (1, 1, lines, size)
     gates = PortGates(*(jnp.asarray(rng.choice([0.0, 1.0, -1.0, 0.5], shape)) for _ in PortGates._fields))
-    (term,) = terms(gates, [senses], kept_apart=False)
+    direct = rng.normal(size=shape[1:])
+    parting = jnp.asarray(partings(lines)), jnp.asarray(partings(size))
+    found = walks(gates, jnp.asarray(direct), [senses], parting)
     g = PortGates(*(np.asarray(gate)[0, 0] for gate in gates))
     for y0, x0, x in np.ndindex(lines, size, size):
         between = np.prod([g.first[y0, u] for u in range(x0 + senses[1], x, senses[1])]) if (x - x0) * senses[1] > 0 else 0.0
         turned = g.source_last[y0, x0] if x == x0 else g.source_first[y0, x0] * between * g.turn[y0, x]
-        assert term.after[0, y0, x0, x] == term.before[0, y0, x0, x] == turned
-        assert term.level[0, y0, x0, x] == g.source_first[y0, x0] * between * g.mark_first[y0, x]
+        assert np.all(found.turned[:, 0, y0, x0, x] == turned)
+        own = direct[0, y0, x] if x == x0 else 0.0
+        assert found.level[0, 0, y0, x0, x] == g.source_first[y0, x0] * between * g.mark_first[y0, x] + own
     for y0, y, x in np.ndindex(lines, lines, size):
         between = np.prod([g.last[w, x] for w in range(y0 + senses[0], y, senses[0])]) if (y - y0) * senses[0] > 0 else 0.0
-        assert term.down[0, y0, y, x] == term.up[0, y0, y, x] == between * g.mark_last[y, x]
+        assert np.all(found.across[:, 0, y0, y, x] == between * g.mark_last[y, x])
 
 
 @pytest.mark.parametrize("rows", [2, 3])
