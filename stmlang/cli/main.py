@@ -13,11 +13,11 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 
-from stmlang.cli import bench, check, compile, doctor, explain, fmt, new, tune
+from stmlang.cli import bench, check, compile, doctor, explain, fmt, fuzz, new, tune
 from stmlang.cli.output import print_failure, say
 from stmlang.source.diagnostic import SpecError
 
-COMMANDS = (check, compile, explain, tune, bench, fmt, new, doctor)
+COMMANDS = (check, compile, explain, tune, bench, fuzz, fmt, new, doctor)
 """Modules with NAME, SUMMARY, `add_arguments(parser)` and `run(arguments) -> exit status`, which imports what is slow."""
 
 USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141

@@ -7,6 +7,7 @@ import os
 import signal
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,6 +25,10 @@ START_SECONDS = 300.0
 """A process that takes longer to start never will."""
 
 
+Entry = Callable[[Connection, str, bool], None]
+"""What such a process runs: see `serve`."""
+
+
 class Worker:
     """Does jobs in a process with JAX on the CPU.
 
@@ -32,8 +37,9 @@ class Worker:
     so; to other jobs, that nothing is known.
     """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, entry: Entry | None = None) -> None:
         self.limit = limit
+        self._entry = entry or serve
         self.job: Job | None = None
         self.deadline = 0.0
         self._optimizing = False
@@ -44,7 +50,7 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
-        process = context.Process(target=serve, args=(other, self._errors, self._optimizing), daemon=True)
+        process = context.Process(target=self._entry, args=(other, self._errors, self._optimizing), daemon=True)
         process.start()
         self._process, self._ready = process, False
         other.close()

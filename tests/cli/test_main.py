@@ -14,7 +14,7 @@ from stmlang.cli import new
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from tests.cli.command import run_process
 
-COMMANDS = ["check", "compile", "explain", "tune", "bench", "fmt", "new", "doctor"]
+COMMANDS = ["check", "compile", "explain", "tune", "bench", "fuzz", "fmt", "new", "doctor"]
 
 
 def test_help_lists_every_command(stmlang):

@@ -1,0 +1,32 @@
+"""A slice of `make fuzz`: the same examples every time, of every strategy and with every kind of check.
+
+Parts, so that processes can share them. What one finds is saved in the folder that its failure names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stmlang.plan.candidates import CANDIDATES
+from stmlang.verify.fuzz import STRATEGIES, Fuzzer, Source, Task, generated
+from stmlang.verify.jobs import matrix
+from stmlang.verify.worker import Worker
+
+EXAMPLES = 24
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_matrix_finds_nothing(seed: int, tmp_path: Path) -> None:
+    task = Task(Source(generated().trials), seed, STRATEGIES, tuple(matrix()))
+    fuzzer, worker = Fuzzer(task, tmp_path, EXAMPLES, None), Worker(300.0)
+    try:
+        for _ in fuzzer.run([worker]):
+            pass
+    finally:
+        worker.close()
+    found = [f"{kept.saved.finding} saved as {kept.path}" for kept in fuzzer.kept.values()]
+    assert not found, "\n".join(found)
+    assert fuzzer.counts.total == EXAMPLES
+    assert len(fuzzer.counts.by(1)) >= len(CANDIDATES) // 3
