@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 
 import stmlang
@@ -45,21 +46,33 @@ def settings(op: Any, strategy: str, size: int) -> dict[str, ConfigValue]:
             return {}
 
 
-def every_way(text: str, dtype: str, size: int) -> dict[str, Any]:
+Names = tuple[str, ...] | None
+
+
+def sweep(*quick: str) -> pytest.MarkDecorator:
+    """A parameter `only` for `every_way`: some strategies, or if none is named the one that the planner chooses; all of them in
+    the slow sweep."""
+    every = pytest.param(None, id="every strategy", marks=pytest.mark.slow)
+    return pytest.mark.parametrize("only", [pytest.param(quick, id=" ".join(quick) or "planned"), every])
+
+
+def every_way(text: str, dtype: str, size: int, only: Names = None) -> dict[str, Any]:
     """A scan compiled by every strategy that can evaluate it, by name; those that cut it, in pieces of `size`."""
     op: Any = stmlang.compile(text, dtype=dtype)
     problem, found = op.compilation.program.problem, {}
+    wanted = {op.plan.strategy} if only == () else set(only or [strategy.name for strategy in CANDIDATES])
     for strategy in CANDIDATES:
         config = settings(op, strategy.name, size)
-        if isinstance(strategy.build(problem, config), Candidate):
+        if strategy.name in wanted and isinstance(strategy.build(problem, config), Candidate):
             found[strategy.name] = stmlang.compile(text, dtype=dtype, strategy=strategy.name, config=config)
-    assert {ranked.estimate.candidate.strategy for ranked in op.plan.ranked} <= set(found)
+    assert set(only if only is not None else [ranked.estimate.candidate.strategy for ranked in op.plan.ranked]) <= set(found)
     return found
 
 
-def recurrence(q: Tree, k: Tree, v: Tree, gates: Mapping[str, Tree], initial: Tree) -> Tree:
+def recurrence(q: Tree, k: Tree, v: Tree, gates: Mapping[str, Tree], initial: Tree, return_state: bool = True) -> Tree:
     """The chain of `PLAIN`, one node after the other in the type of its arguments, differentiable: result and final states, as
     a compiled scan gives them."""
+    assert return_state
     port = next(iter(initial[0]))
 
     def step(state: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
