@@ -1,6 +1,7 @@
 # Every target but `clean` first makes `.venv` from the pinned versions in requirements.lock. No root, nothing outside this folder.
 #   make demo    the main job: compile, train on handwritten digits, write build/demo/report.html
 #   make test    the tests
+#   make fuzz    20 minutes of random examples against the oracles, on two cores; ARGS='--minutes 60 --seed 1' for more and others
 # PYTHON=python3.12 chooses the interpreter of a new `.venv`; WORKERS=1 runs the tests in one process; ARGS goes to the tool.
 
 PYTHON  ?= python3
@@ -12,7 +13,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 
-.PHONY: setup demo test test-slow bench lint format lock clean
+.PHONY: setup demo test test-slow fuzz bench lint format lock clean
 
 setup: $(READY)
 
@@ -31,6 +32,10 @@ test: setup
 
 test-slow: setup
 	$(TESTS) -m slow $(ARGS)
+
+# Of an option that is given twice the last one counts.
+fuzz: setup
+	$(BIN)/stmlang fuzz --minutes 20 --workers 2 --out build/fuzz $(ARGS)
 
 bench: setup
 	$(BIN)/python -m benchmarks.strategies $(ARGS)
