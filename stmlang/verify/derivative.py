@@ -38,17 +38,29 @@ def derivative(scan: Scan, dag: Dag, at: Arguments, along: Arguments) -> Referen
     Raises ValueError as `reference` does.
     """
 
+    inputs, initial = turned(at, along)
+    found = reference(scan, dag, *inputs, initial)
+    state = tuple({name: slope(array) for name, array in ports.items()} for ports in found.state)
+    return ReferenceResult(slope(found.h), state)
+
+
+Inputs = tuple[Floats, Floats, Floats, dict[str, Floats]]
+
+
+def turned(at: Arguments, along: Arguments | None) -> tuple[Inputs, list[dict[str, Floats]] | None]:
+    """`(q, k, v, gates)` and the initial states, moved a little along a change in the imaginary direction, if there is one."""
+
     def moved(point: Mapping[str, npt.ArrayLike], change: Mapping[str, npt.ArrayLike]) -> dict[str, Floats]:
         return {name: step(array, change.get(name)) for name, array in point.items()}
 
     initial = None
     if at.initial is not None:
-        changes: Sequence[Mapping[str, npt.ArrayLike]] = along.initial or [{} for _ in at.initial]
+        given = None if along is None else along.initial
+        changes: Sequence[Mapping[str, npt.ArrayLike]] = given or [{} for _ in at.initial]
         initial = [moved(point, change) for point, change in zip(at.initial, changes, strict=True)]
-    q, k, v = step(at.q, along.q), step(at.k, along.k), step(at.v, along.v)
-    found = reference(scan, dag, q, k, v, moved(at.gates, along.gates), initial)
-    state = tuple({name: slope(array) for name, array in ports.items()} for ports in found.state)
-    return ReferenceResult(slope(found.h), state)
+    if along is None:
+        return (floats(at.q), floats(at.k), floats(at.v), moved(at.gates, {})), initial
+    return (step(at.q, along.q), step(at.k, along.k), step(at.v, along.v), moved(at.gates, along.gates)), initial
 
 
 def step(point: npt.ArrayLike, change: npt.ArrayLike | None) -> Floats:

@@ -57,7 +57,11 @@ def reduced(kind: Literal["sum", "mean", "max"], array: Floats, groups: Groups) 
             return np.where(count > 0, groups.fold(np.maximum, array, -np.inf), 0.0)
 
 
-def rescaled(kind: Literal["softmax", "l1", "l2"], array: Floats, groups: Groups) -> Floats:
+Rescaling = Literal["softmax", "l1", "l2"]
+"""What `Normalize` does to a group."""
+
+
+def rescaled(kind: Rescaling, array: Floats, groups: Groups) -> Floats:
     """`Normalize` of an array."""
     match kind:
         case "softmax":

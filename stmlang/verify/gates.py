@@ -6,7 +6,7 @@ head, and state index it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -23,6 +23,7 @@ from stmlang.scan.expression import (
     Bind,
     Expr,
     Eye,
+    Function,
     GateRef,
     Index,
     InputRef,
@@ -38,7 +39,7 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
 from stmlang.scan.topology import is_regular
-from stmlang.verify.functions import Floats, Groups, apply, floats, larger, reduced, rescaled, smaller
+from stmlang.verify.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller
 from stmlang.verify.sites import PortIndices, Sites, sites_of
 
 AXIS: dict[Index, str] = dict(zip(INDICES, "oikKvVtT", strict=True))
@@ -97,10 +98,16 @@ class DirectionGates:
 
 
 def evaluate_gates(
-    scan: Scan, dag: Dag, q: npt.ArrayLike, k: npt.ArrayLike, v: npt.ArrayLike, gates: Mapping[str, npt.ArrayLike]
+    scan: Scan,
+    dag: Dag,
+    q: npt.ArrayLike,
+    k: npt.ArrayLike,
+    v: npt.ArrayLike,
+    gates: Mapping[str, npt.ArrayLike],
+    evaluator: Callable[..., Evaluator] | None = None,
 ) -> tuple[DirectionGates, ...]:
     """The gates of every direction; `gates` holds an array for each leaf, by name. All directions share the query, key and
-    value of the first.
+    value of the first. `evaluator` may be another one than `Evaluator`.
 
     Raises ValueError for a leaf that is missing or unknown, or an array of another shape than `stmlang.graph.shapes` says.
     """
@@ -121,7 +128,8 @@ def evaluate_gates(
             raise ValueError(f"no array for the leaf '{leaf.name}' of scan '{scan.name}'")
         leaves[leaf.name] = _checked(leaf.name, gates[leaf.name], leaf_shape(scan, dag, leaf))
     with np.errstate(all="ignore"):
-        found = [Evaluator(scan, dag, number, inputs, leaves).run() for number in range(len(scan.directions))]
+        evaluators = [(evaluator or Evaluator)(scan, dag, number, inputs, leaves) for number in range(len(scan.directions))]
+        found = [one.run() for one in evaluators]
     first = found[0]
     return tuple(replace(values, query=first.query, key=first.key, value=first.value) for values in found)
 
@@ -201,7 +209,7 @@ class Evaluator:
                 return self.rename(self.gates[name], bind)
             case Apply(function=function, arguments=arguments):
                 ports, states, arrays = self.together([self.evaluate(part) for part in arguments])
-                return Value(ports, states, apply(function, arrays))
+                return Value(ports, states, self.applied(function, arrays))
             case Sum(terms=terms):
                 ports, states, arrays = self.together([self.evaluate(part) for _, part in terms])
                 result = np.zeros(())
@@ -229,6 +237,14 @@ class Evaluator:
                 return self.mask()
             case _:
                 assert_never(expr)
+
+    def applied(self, function: Function, arguments: list[Floats]) -> Floats:
+        """An elementwise function."""
+        return apply(function, arguments)
+
+    def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
+        """A rescaling over groups."""
+        return rescaled(kind, array, groups)
 
     def leaf(self, leaf: Leaf) -> Value:
         """A leaf's array in this direction, its axes sorted out: site axes first, then head, then state indices in order."""
@@ -303,7 +319,7 @@ class Evaluator:
         else:
             groups = Groups(0, self.sites.within(less, ports), self.sites.count(less))
         if isinstance(expr, Normalize):
-            return Value(ports, states, rescaled(expr.kind, value.array, groups))
+            return Value(ports, states, self.rescaled(expr.kind, value.array, groups))
         result = reduced(expr.kind, value.array, groups)
         return Value(less, fewer, np.squeeze(result, groups.axis) if groups.group is None else result)
 

@@ -1,0 +1,29 @@
+"""Checks of a compiled scan against the oracles: each takes a trial and a way, and is None where there is nothing to object.
+
+All of them need JAX's 64 bits. What the oracles say of a trial is kept for the next way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stmlang.verify.checks.batches import vmap
+from stmlang.verify.checks.curvature import hvp
+from stmlang.verify.checks.evaluation import jit, value
+from stmlang.verify.checks.gradients import bfloat16, float32, grad, jvp, remat
+from stmlang.verify.checks.oracles import oracles
+from stmlang.verify.trial import Check
+
+CHECKS: Mapping[str, Check] = {
+    "value": value,
+    "grad": grad,
+    "jit": jit,
+    "remat": remat,
+    "jvp": jvp,
+    "vmap": vmap,
+    "hvp": hvp,
+    "float32": float32,
+    "bfloat16": bfloat16,
+    "oracles": oracles,
+}
+"""All checks by name, cheap ones first."""

@@ -1,0 +1,60 @@
+"""Differences of the reference, extrapolated: for second derivatives, and to check first ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from stmlang.verify.checks.point import Array, Point, as_tree
+from stmlang.verify.copies import copies, side_by_side, taken_apart
+from stmlang.verify.derivative import Arguments, derivative
+from stmlang.verify.reference import ReferenceResult, reference
+
+STEPS = (1e-2, 5e-3, 2.5e-3)
+"""Central differences have an error in even powers of the step; two extrapolations take the first two away."""
+
+
+def moved(at: Arguments, change: Arguments, by: float) -> Arguments:
+    """Arguments moved along a change."""
+
+    def shifted(array: Array, change: Array) -> Array:
+        return array + by * change
+
+    return Arguments(*jax.tree.map(shifted, as_tree(at), as_tree(change)))
+
+
+def extrapolated(differences: Sequence[Array]) -> tuple[Array, Array]:
+    """The limit of central differences at `STEPS`, and how far off it may be: ten times what the last step changed."""
+    first, second, third = differences
+    rough, fine = ((4 * b - a) / 3 for a, b in ((first, second), (second, third)))
+    return (16 * fine - rough) / 15, 10 * np.abs(fine - rough)
+
+
+def central(values: Sequence[Array]) -> list[Array]:
+    """Central differences of values at plus and minus each step, in this order."""
+    return [(values[2 * number] - values[2 * number + 1]) / (2 * step) for number, step in enumerate(STEPS)]
+
+
+def around(here: Point, change: Arguments) -> list[Arguments]:
+    """The points that differences are taken between."""
+    return [moved(here.at, change, sign * step) for step in STEPS for sign in (1, -1)]
+
+
+def values_at(here: Point, points: Sequence[Arguments]) -> list[ReferenceResult]:
+    """The reference at several points."""
+    at = side_by_side(here.scan, here.dag, points)
+    found = reference(copies(here.scan, len(points)), here.dag, at.q, at.k, at.v, at.gates, at.initial)
+    return taken_apart(here.scan, len(points), found)
+
+
+def slopes_at(here: Point, points: Sequence[Arguments], count: int) -> list[list[float]]:
+    """For each point, the derivative of the cotangent's product along the first `count` changes."""
+    along = [here.along(number) for number in range(count)]
+    at, changes = (
+        side_by_side(here.scan, here.dag, part) for part in ([p for p in points for _ in along], along * len(points))
+    )
+    found = derivative(copies(here.scan, count * len(points)), here.dag, at, changes)
+    products = [here.product(part) for part in taken_apart(here.scan, count * len(points), found)]
+    return [products[number * count : (number + 1) * count] for number in range(len(points))]
