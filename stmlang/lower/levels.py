@@ -118,20 +118,27 @@ def run_levels(tables: Levels, operands: Operands, factors: Factors | None, init
     def sites_first(array: Array) -> Array:
         return jnp.moveaxis(array.reshape(lead[0] * lead[1], *array.shape[2:]), 0, 1)
 
-    inner = (operands.source, operands.mark, *operands.inputs)
+    # What arrays hold on edges where nothing is written or read may be anything.
+    source = _zero(tables.tail == ABSENT, sites_first(operands.source))
+    mark = _zero(tables.head == ABSENT, sites_first(operands.mark))
+    inner = (source, mark, *map(sites_first, operands.inputs))
     if factors is None:
-        gates = Gates(sites_first(operands.transition), None, *map(sites_first, inner))
+        gates = Gates(sites_first(operands.transition), None, *inner)
     else:
         # Open edges lead from and to items of their own, which hold the edge's state and not a node's.
         out, into = sites_first(factors.out), sites_first(factors.into)
         passed, spread = straight(tables.tail == ABSENT, out), straight(tables.head == ABSENT, into)
-        gates = Gates(passed, spread, *map(sites_first, inner))
+        gates = Gates(passed, spread, *inner)
     outputs, final = sweep(tables, gates, sites_first(initial))
 
     def lanes_first(array: Array) -> Array:
         return jnp.moveaxis(array, 1, 0).reshape(*lead, array.shape[0], *array.shape[2:])
 
     return lanes_first(outputs), lanes_first(final)
+
+
+def _zero(where: Bool[Array, " site"], gate: Array) -> Array:
+    return jnp.where(where.reshape(-1, *(1,) * (gate.ndim - 1)), 0, gate)
 
 
 def _sum_to(array: Array, places: Places, count: int) -> Array:

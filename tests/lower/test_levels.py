@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import stmlang
 
@@ -69,3 +70,30 @@ def test_training_holds_one_state_a_node(tmp_path: Path) -> None:
 
     assert temporary(loss) < 0.6 * states
     assert temporary(jax.grad(loss)) < 3 * states
+
+
+OPEN_ENDS = "dag { -> s; s -> t, u; t, u -> w; w ->; u -> }"
+
+
+@pytest.mark.parametrize("strategy", ["recurrent", "nodes", "dense_nodes", "parallel", "chunkwise", "dense"])
+def test_what_no_node_reads_may_be_anything(strategy: str) -> None:
+    """Nothing is written on an edge that enters from outside, and nobody reads one that leaves: NaN there reaches no result, no
+    state and no other gradient."""
+    text = f"scan test(heads = 1, key = 2, value = 2) on {OPEN_ENDS} {{{BODY}}}"
+    op = stmlang.compile(text, dtype="float64", strategy=strategy)
+    q, k, v, gates = op.example(0)
+    initial = jax.tree.map(jnp.ones_like, op.zero_state())
+    dead = {name: op.dag.tail < 0 if name in ("source", "f") else op.dag.head < 0 for name in ("source", "f", "mark", "g")}
+
+    def called(gates: Any) -> Any:
+        found = op(q, k, v, gates, initial, return_state=True)
+        return sum(jnp.sum(jnp.sin(leaf)) for leaf in jax.tree.leaves(found)), found
+
+    filled = gates | {name: jnp.where(where[:, None], jnp.nan, gates[name]) for name, where in dead.items()}
+    (_, wanted), gradient = jax.value_and_grad(called, has_aux=True)(gates)
+    (_, found), other = jax.value_and_grad(called, has_aux=True)(filled)
+    for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_array_equal(one, two)
+    for name, array in gradient.items():
+        live = ~dead.get(name, np.zeros(len(array), bool))
+        np.testing.assert_array_equal(np.asarray(other[name])[live], np.asarray(array)[live])
