@@ -79,14 +79,14 @@ class Point:
     @cached_property
     def changes(self) -> list[tuple[int, Array]]:
         """Changes of one array each: all of it, and then single entries; with the array's number."""
-        rng = np.random.default_rng(self.seed)
-        arrays, _, _ = self.arrays
+        rng, (arrays, _, _) = np.random.default_rng(self.seed), self.arrays
         found = [(number, rounded(rng.standard_normal(array.shape), self.dtype)) for number, array in enumerate(arrays)]
         filled = [number for number, array in enumerate(arrays) if array.size]
-        for number in rng.choice(filled, SINGLE) if filled else ():
+        for _ in range(SINGLE if filled else 0):
+            number = filled[int(rng.integers(len(filled)))]
             single = np.zeros(arrays[number].shape)
-            single.flat[rng.integers(single.size)] = 1.0
-            found.append((int(number), single))
+            single.flat[int(rng.integers(single.size))] = 1.0
+            found.append((number, single))
         return found
 
     def along(self, change: int | None) -> Arguments:

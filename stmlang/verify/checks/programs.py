@@ -1,4 +1,5 @@
-"""Compiled programs for checks. Compiling takes most of a check's time: each program is compiled once, and quickly."""
+"""Compiled programs for checks. Compiling takes most of a check's time: each program is compiled once, and quickly where that
+is wanted (`quick_compilation`)."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ import numpy as np
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.verify.checks.point import Point, Tree, as_tree
 
+QUICK = "jax_disable_most_optimizations"
 OPTIONS: dict[str, str | bool] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": "1"}
 """What makes the CPU's compiler three times as fast again, beside leaving out expensive passes."""
 
 
 @cache
-def options() -> dict[str, str | bool]:
+def _known() -> dict[str, str | bool]:
     """`OPTIONS`, if the installed XLA knows them."""
     try:
         jax.jit(jnp.negative).lower(0.0).compile(compiler_options=OPTIONS)
@@ -28,23 +30,29 @@ def options() -> dict[str, str | bool]:
     return OPTIONS
 
 
+def options() -> dict[str, str | bool]:
+    """Options for compiling, as it is wanted now."""
+    config: Any = jax.config
+    return _known() if config.read(QUICK) else {}
+
+
 @contextmanager
 def quick_compilation() -> Generator[None]:
-    """XLA without its expensive passes. The setting that was there comes back."""
-    before: bool = jax.config.values["jax_disable_most_optimizations"]  # pyright: ignore[reportUnknownVariableType]
-    jax.config.update("jax_disable_most_optimizations", True)
+    """All within compiles without XLA's expensive passes. The setting that was there comes back."""
+    config: Any = jax.config
+    before = config.read(QUICK)
+    config.update(QUICK, True)
     try:
         yield
     finally:
-        jax.config.update("jax_disable_most_optimizations", before)
+        config.update(QUICK, before)
 
 
 def execute(function: Callable[..., Any], *arguments: Any) -> Any:
     """A function compiled for its arguments, and called once; the tables of a compiled scan among them are arguments too. What
     was compiled is not kept."""
-    with quick_compilation():
-        lowered: Any = jax.jit(function).lower(*arguments)
-        return jax.device_get(lowered.compile(compiler_options=options())(*arguments))
+    lowered: Any = jax.jit(function).lower(*arguments)
+    return jax.device_get(lowered.compile(compiler_options=options())(*arguments))
 
 
 def arguments_of(point: Point, op: CompiledScan) -> Tree:
