@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from stmlang.check import leaves
-from stmlang.check.problems import listed
+from stmlang.check.problems import MOST_LISTED, listed
 from stmlang.check.references import index_word
 from stmlang.check.scope import Scope
 from stmlang.check.values import Value, combined
@@ -38,7 +39,7 @@ def arguments(typer: Typer, call: tree.Call, names: Sequence[str], required: int
     """The arguments of a call by the names of its function's parameters, given by place or by name; None after an error."""
     name = call.function.text
     bound: dict[str, tree.Expression] = {}
-    usage = f"`{name}({_USAGE.get(name, ', '.join(names))})`"
+    usage = _usage(name, names)
     for place, argument in enumerate(call.arguments):
         if argument.name is None and place >= len(names):
             wrong = f"`{name}` takes {_count(len(names))}, not {len(call.arguments)}"
@@ -54,11 +55,19 @@ def arguments(typer: Typer, call: tree.Call, names: Sequence[str], required: int
             typer.error("STM1031", f"`{name}` is given `{parameter}` twice", argument.span, f"it is used as {usage}")
             return None
         bound[parameter] = argument.value
-    missing = [parameter for parameter in names[:required] if parameter not in bound]
-    if missing:
-        typer.error("STM1030", f"`{name}` lacks {listed(missing)}", call.span, help=f"write {usage}")
+    missing = (parameter for parameter in names[:required] if parameter not in bound)
+    if (first := next(missing, None)) is not None:
+        typer.error(
+            "STM1030", f"`{name}` lacks {listed([first, *islice(missing, MOST_LISTED)])}", call.span, help=f"write {usage}"
+        )
         return None
     return bound
+
+
+def _usage(name: str, names: Sequence[str]) -> str:
+    """How a function is called."""
+    shown = names if len(names) <= MOST_LISTED else [*names[:MOST_LISTED], "..."]
+    return f"`{name}({_USAGE.get(name, ', '.join(shown))})`"
 
 
 def _over_help(function: str, argument: str) -> str | None:

@@ -109,9 +109,12 @@ def _inside(expression: tree.Expression) -> list[tree.Expression]:
 
 
 def _recursion(problems: Problems, declared: list[Definition]) -> None:
-    """Report each circle of definitions once. Files do not import each other in circles, so that a circle lies in one file."""
+    """Report circles of definitions, one at most for each definition: among n of them there may be n^2. Every other one leads
+    through one that is not sound, and so comes to an end. Files do not import each other in circles: a circle lies in one file.
+    """
     calls = {definition.item.name.text: _called(definition) for definition in declared}
     state: dict[str, bool] = {}  # False while a definition is being followed, True when done
+    circular: set[str] = set()
     for start in calls:
         if start in state:
             continue
@@ -124,8 +127,12 @@ def _recursion(problems: Problems, declared: list[Definition]) -> None:
                 state[name] = True
                 path.pop()
             elif state.get(following) is False:
-                circle = [at for at, _ in path]
-                _report(problems, declared, calls, circle[circle.index(following) :])
+                if name in circular or following in circular:
+                    continue
+                names = [at for at, _ in path]
+                circle = names[names.index(following) :]
+                circular.update(circle)
+                _report(problems, declared, calls, circle)
             elif following in calls and following not in state:
                 state[following] = False
                 path.append((following, iter(calls[following])))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stmlang.check.definitions import check_definitions
+from stmlang.check.graphs import Graphs
 from stmlang.check.modules import Loader, Module
 from stmlang.check.places import STANDARD, Place, library, library_specs, place_of
 from stmlang.check.problems import Problems, listed
@@ -138,12 +139,12 @@ def examine(
         check_definitions(problems, one)
     given = Settings(problems, settings or {})
     chosen = _chosen(problems, module, spec.scan, library_file)
-    budget = Budget()
+    budget, graphs = Budget(), Graphs(problems)
     scan: Scan | None = None
     for item in module.scans:
         own = given if item is chosen else Settings(problems, {})
         places = [place_of(folder) for folder in search_path]
-        found = ScanChecker(problems, budget, own, item, module, places, chosen=item is chosen).run()
+        found = ScanChecker(problems, budget, graphs, own, item, module, places, chosen=item is chosen).run()
         scan = found if item is chosen else scan
     if chosen is not None:
         given.refuse_unknown()

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from stmlang.check.problems import Problems, arrows
 from stmlang.scan.topology import OPEN, Static
 from stmlang.source.diagnostic import Label
+from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 MOST_EDGES = 100_000
-"""An arrow between two lists stands for every pair, so that a short text can mean many edges."""
+"""Of all graphs of a text together: an arrow between two lists stands for every pair, so that a short text can mean many edges.
+"""
 
 MOST_CYCLES = 5
 
@@ -25,8 +27,33 @@ class _Graph:
     arrows: list[tree.Arrow]
 
 
-def inline_graph(problems: Problems, item: tree.TopologyInline) -> Static | None:
-    """The graph of a text, None if it is none: the reasons have been reported."""
+class Graphs:
+    """The graphs of a text, each built once however many scans run on it."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._edges = 0
+        self._built: dict[Span, Static | None] = {}
+
+    def build(self, item: tree.TopologyInline) -> Static | None:
+        """A graph that is written out, None if it is none: the reasons have been reported."""
+        if item.span not in self._built:
+            self._built[item.span] = _inline_graph(self._problems, item) if self._has_room(item) else None
+        return self._built[item.span]
+
+    def _has_room(self, item: tree.TopologyInline) -> bool:
+        count = sum(max(1, len(arrow.tails)) * max(1, len(arrow.heads)) for arrow in item.arrows if arrow.arrow)
+        if self._edges + count <= MOST_EDGES:
+            self._edges += count
+            return True
+        together = f", {self._edges + count:,} with those of the graphs before" if self._edges else ""
+        note = f"graphs written out have at most {MOST_EDGES:,} edges, all together"
+        help = 'put it into a file: `dag from "graph.edges"`'
+        self._problems.error("STM3009", f"these arrows stand for {count:,} edges{together}", item.span, note, help=help)
+        return False
+
+
+def _inline_graph(problems: Problems, item: tree.TopologyInline) -> Static | None:
     is_tree = item.kind.text == "tree"
     graph = _read(problems, item)
     if graph is None:
@@ -39,12 +66,6 @@ def inline_graph(problems: Problems, item: tree.TopologyInline) -> Static | None
 
 def _read(problems: Problems, item: tree.TopologyInline) -> _Graph | None:
     graph = _Graph({}, [], [])
-    total = sum(max(1, len(arrow.tails)) * max(1, len(arrow.heads)) for arrow in item.arrows if arrow.arrow)
-    if total > MOST_EDGES:
-        note = f"a graph written out has at most {MOST_EDGES:,} edges"
-        help = 'put it into a file: `dag from "graph.edges"`'
-        problems.error("STM3009", f"these arrows stand for {total:,} edges", item.span, note, help=help)
-        return None
     for arrow in item.arrows:
         for name in (*arrow.tails, *arrow.heads):
             graph.nodes.setdefault(name.text, len(graph.nodes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from stmlang.check.places import STANDARD, EscapeError, Found, Place, library, locate, place_of
@@ -26,6 +27,11 @@ class Definition:
     item: tree.DefinitionItem
     module: Module
     sound: bool = True
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of its parameters, gathered once and not for each call."""
+        return tuple(name.text for name in self.item.parameters)
 
 
 @dataclass(eq=False)

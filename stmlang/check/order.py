@@ -16,6 +16,7 @@ def in_order(problems: Problems, uses: Uses) -> list[str] | None:
     """Every gate after all those it refers to, otherwise in the order written; None if some are defined in a circle."""
     done: dict[str, None] = {}
     state: dict[str, bool] = {}
+    circular: set[str] = set()  # one circle a gate is enough: among n gates there may be n^2 of them
     sound = True
     for start in uses:
         path: list[tuple[str, Iterable[str]]] = []
@@ -35,9 +36,13 @@ def in_order(problems: Problems, uses: Uses) -> list[str] | None:
                 state[following] = False
                 path.append((following, iter(uses[following])))
             elif not state[following]:
-                names = [at for at, _ in path]
-                _report(problems, uses, names[names.index(following) :])
                 sound = False
+                if name in circular or following in circular:
+                    continue
+                names = [at for at, _ in path]
+                circle = names[names.index(following) :]
+                circular.update(circle)
+                _report(problems, uses, circle)
     return list(done) if sound else None
 
 

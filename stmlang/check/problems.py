@@ -9,14 +9,18 @@ from stmlang.source.diagnostic import Diagnostic, Label, Severity
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.suggest import nearest
 
+MOST_LISTED = 40
+"""Names in a message: a list of thousands helps nobody, and one in each of thousands of messages is too much to print."""
+
 
 class Problems:
     """Diagnostics found so far. The same finding at the same place counts once, however often it is reached."""
 
     def __init__(self, main: SourceFile) -> None:
         self._main = main
-        self._comparisons = 50_000  # what suggestions may cost in all, so that a long text full of errors stays fast
+        self._characters = 300_000  # to be compared for suggestions in all, so that a long text full of errors stays fast
         self._found: dict[tuple[str, str, Span | None], Diagnostic] = {}
+        self._failed = False
 
     def error(
         self,
@@ -36,18 +40,20 @@ class Problems:
     def add(self, diagnostic: Diagnostic) -> None:
         key = (diagnostic.code, diagnostic.message, diagnostic.span)
         self._found.setdefault(key, diagnostic)
+        self._failed |= diagnostic.severity is Severity.ERROR
 
     def near(self, name: str, known: Iterable[str], form: str = "{}") -> str | None:
         """`did you mean ...?` if a known name is near; `form` is how that name is written there."""
-        candidates = list(islice(known, self._comparisons))
-        self._comparisons -= len(candidates)
+        cost = len(name) + 4  # looking at a candidate at all costs something
+        candidates = list(islice(known, self._characters // cost))
+        self._characters -= len(candidates) * cost
         found = nearest(name, candidates)
         return None if found is None else f"did you mean `{form.format(found)}`?"
 
     @property
     def failed(self) -> bool:
         """Whether an error was found."""
-        return any(diagnostic.severity is Severity.ERROR for diagnostic in self._found.values())
+        return self._failed
 
     def in_order(self) -> tuple[Diagnostic, ...]:
         """Findings without a place first, then those of imported files, then those of the text itself, each in its order."""
@@ -68,6 +74,8 @@ def arrows(names: Sequence[str]) -> str:
 
 
 def listed(names: Iterable[str], word: str = "and") -> str:
-    """`a`, `b` and `c`."""
-    quoted = [f"`{name}`" for name in names]
+    """`a`, `b` and `c`; of many names the first ones."""
+    quoted = [f"`{name}`" for name in islice(names, MOST_LISTED + 1)]
+    if len(quoted) > MOST_LISTED:
+        quoted[-1] = "others"
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {word} {quoted[-1]}" if quoted else "none"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from stmlang.check.clauses import Written, in_force
 from stmlang.check.finish import Found, finish
+from stmlang.check.graphs import Graphs
 from stmlang.check.headers import ALLOWED, Declared, declared
 from stmlang.check.modes import modes
 from stmlang.check.modules import Module
@@ -34,6 +35,7 @@ class ScanChecker:
         self,
         problems: Problems,
         budget: Budget,
+        graphs: Graphs,
         settings: Settings,
         item: tree.ScanItem,
         module: Module,
@@ -43,6 +45,7 @@ class ScanChecker:
     ) -> None:
         self._problems = problems
         self._budget = budget
+        self._graphs = graphs
         self._settings = settings
         self._item = item
         self._module = module
@@ -59,7 +62,8 @@ class ScanChecker:
         settings = [part for part in self._item.body if isinstance(part, tree.Setting)]
         tracks = next((entry.span for one in equations for entry in one.indices if entry.index.text == "track"), None)
         defaults = self._parameters(tracks is not None)
-        topology = Topologies(self._sizer, self._numbers, defaults, self._places).build(self._item.topology, self._module)
+        builder = Topologies(self._sizer, self._graphs, self._numbers, defaults, self._places)
+        topology = builder.build(self._item.topology, self._module)
         sizes = self._sizes(tracks)
         if topology is not None:
             self._refuse_pending()

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from math import prod
 from typing import assert_never
 
-from stmlang.check.graphs import inline_graph
+from stmlang.check.graphs import Graphs
 from stmlang.check.modules import Module, NamedTopology
 from stmlang.check.places import EscapeError, Place, locate
 from stmlang.check.problems import arrows, listed
@@ -37,9 +37,10 @@ _FORMS = {
 class Topologies:
     """Builds the topology of one scan. The sizes of its axes join `numbers` as they are found."""
 
-    def __init__(self, sizer: Sizer, numbers: Numbers, defaults: Numbers, places: Sequence[Place]) -> None:
+    def __init__(self, sizer: Sizer, graphs: Graphs, numbers: Numbers, defaults: Numbers, places: Sequence[Place]) -> None:
         self._problems = sizer.problems
         self._sizer = sizer
+        self._graphs = graphs
         self._numbers = numbers
         self._defaults = defaults
         self._search = places
@@ -69,7 +70,7 @@ class Topologies:
             case tree.TopologyRuntime():
                 factor = self._runtime(expression, module, numbers)
             case tree.TopologyInline():
-                factor = inline_graph(self._problems, expression)
+                factor = self._graphs.build(expression)
             case tree.TopologyFile():
                 factor = self._file(expression, module)
             case _:

@@ -182,7 +182,7 @@ class Typer:
         return None
 
     def _expand(self, definition: Definition, call: tree.Call, scope: Scope, depth: int) -> Value | None:
-        names = [parameter.text for parameter in definition.item.parameters]
+        names = definition.parameters
         bound = calls.arguments(self, call, names, required=len(names))
         if bound is None or not definition.sound:
             return None

@@ -102,14 +102,13 @@ def _places(marks: list[_Mark], gutter: int, tone: str, paint: _Paint) -> list[s
     for mark in order:
         file = mark.span.file
         number, start = file.position(mark.span.start)
-        text = file.line(number)
-        stop = min(len(text), start - 1 + mark.span.end - mark.span.start)
-        window, prefix, width = _window(text, start - 1, stop)
+        begin, end = file.bounds(number)
+        window, prefix, width = _window(file.text, begin, end, mark.span)
         if file is not shown[0]:
             lines += [" " * gutter + paint("::: ", _FRAME) + f"{printable(file.name)}:{number}:{start}", margin]
         elif shown[1] and number > shown[1] + 1:
             lines.append(" " * gutter + paint(" :", _FRAME))
-        if (file, number) != shown or len(text) > WIDTH:
+        if (file, number) != shown or end - begin > WIDTH:
             lines.append(paint(f"{number:>{gutter}} | ", _FRAME) + window)
         shown = (file, number)
         under = paint("^" * width, tone) if mark.primary else paint("-" * width, _LABEL)
@@ -117,16 +116,18 @@ def _places(marks: list[_Mark], gutter: int, tone: str, paint: _Paint) -> list[s
     return lines
 
 
-def _window(text: str, start: int, stop: int) -> tuple[str, int, int]:
-    """A source line as shown, how many columns stand before its marked part, and how many columns that has, at least one."""
-    start, stop = min(start, len(text)), max(start, stop)
+def _window(text: str, begin: int, end: int, span: Span) -> tuple[str, int, int]:
+    """The line of a text that begins and ends at two offsets, as shown; how many columns stand before its marked part, and how
+    many columns that has, at least one. Of a long line no more is looked at than is shown: many errors may point into one."""
+    start = min(span.start, end)
+    stop = max(start, min(span.end, end))
     left, right = "", ""
-    if len(text) > WIDTH:
-        begin = max(0, min(start - WIDTH // 2, len(text) - WIDTH))
-        left, right = "…" if begin else "", "…" if begin + WIDTH < len(text) else ""
-        text = text[begin : begin + WIDTH]
-        start, stop = start - begin, min(stop - begin, WIDTH)
-    before, marked, after = text[:start], text[start:stop], text[stop:]
+    if end - begin > WIDTH:
+        first = max(begin, min(start - WIDTH // 2, end - WIDTH))
+        left, right = "…" if first > begin else "", "…" if first + WIDTH < end else ""
+        begin, end = first, first + WIDTH
+        stop = min(stop, end)
+    before, marked, after = text[begin:start], text[start:stop], text[stop:end]
     shown = _expand(left + before, 0)
     prefix = _columns(shown)
     middle = _expand(marked, prefix)

@@ -33,9 +33,16 @@ class SourceFile:
 
     def line(self, number: int) -> str:
         """The text of a line counted from one, without its line end."""
+        start, end = self.bounds(number)
+        return self.text[start:end]
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """The offsets at which a line counted from one begins and, without its line end, ends."""
         start = self.line_starts[number - 1]
         end = self.line_starts[number] if number < len(self.line_starts) else len(self.text)
-        return self.text[start:end].rstrip("\r\n")
+        while end > start and self.text[end - 1] in "\r\n":
+            end -= 1
+        return start, end
 
 
 @dataclass(frozen=True)

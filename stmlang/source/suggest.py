@@ -27,19 +27,34 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:
-    """The Damerau-Levenshtein distance (each place edited once), or `limit + 1` if it is larger than `limit`."""
+    """The Damerau-Levenshtein distance (each place edited once), or `limit + 1` if it is larger than `limit`.
+
+    Takes time in proportion to the length times `limit`: what lies further than that from the diagonal of the table of
+    distances cannot matter.
+    """
     if abs(len(left) - len(right)) > limit:
         return limit + 1
+    far = limit + 1
     before: list[int] = []
-    previous = list(range(len(right) + 1))
+    # Entry `d` of a row stands for the first `i + d - limit` characters of `right`.
+    previous = [d - limit if d >= limit else far for d in range(2 * limit + 1)]
     for i, a in enumerate(left, 1):
-        row = [i]
-        for j, b in enumerate(right, 1):
-            cost = min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
-                cost = min(cost, before[j - 2] + 1)
+        row: list[int] = []
+        for d in range(2 * limit + 1):
+            j = i + d - limit
+            if not 1 <= j <= len(right):
+                row.append(i if j == 0 else far)
+                continue
+            b = right[j - 1]
+            cost = previous[d] + (a != b)
+            if d and row[-1] < cost:
+                cost = row[-1] + 1
+            if d < 2 * limit and previous[d + 1] < cost:
+                cost = previous[d + 1] + 1
+            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b and before[d] < cost:
+                cost = before[d] + 1
             row.append(cost)
         if min(row) > limit:
-            return limit + 1
+            return far
         before, previous = previous, row
-    return min(previous[-1], limit + 1)
+    return min(previous[len(right) - len(left) + limit], far)

@@ -195,8 +195,9 @@ def _align(entries: list[_Entry]) -> None:
     """Equal signs under each other. A line that is pinned to ports is long and stands aside."""
     for run in _runs(entries, lambda entry: _target_width(entry) is not None):
         widths = [_target_width(entry) or 0 for entry in run]
+        widest = max(widths, default=0)
         for entry, width in zip(run, widths, strict=True):
-            entry.pad = max(widths) - width
+            entry.pad = widest - width
 
 
 def _target_width(entry: _Entry) -> int | None:

@@ -46,6 +46,8 @@ GOOD = {
     "power tower": scan("a = linear(x)\nmark = " + " ^ ".join(["a"] * 90)),
     "long graph": scan("", on="dag {\n" + lines(20_000, lambda k: f"n{k} -> n{k + 1}") + "\n}"),
     "bipartite graph": scan("", on=f"dag {{ {names(300, 'a')} -> {names(300, 'b')} }}"),
+    "many scans on one graph": f"topology t = dag {{ {names(200, 'a')} -> {names(200, 'b')} }}\n"
+    + lines(300, lambda k: f"scan s{k} on t {{ source = 1; transition = 1 }}"),
     "many equations of one gate": scan(
         "\n".join(f"mark2[out = a{i}, in = a{j}] = {i}" for i in range(16) for j in range(16))
         + "\nmark = sum(sum(mark2, over = out), over = in)",
@@ -83,6 +85,32 @@ BAD = {
         scan("", "topology t0 = chain(a)\n" + lines(60, lambda k: f"topology t{k + 1} = t{k} * t{k}"), "t60"),
     ),
     "a long cycle": ("STM3004", scan("", on="dag {\n" + lines(20_000, lambda k: f"n{k} -> n{(k + 1) % 20_000}") + "\n}")),
+    "gates that all need each other": (
+        "STM1008",
+        scan("mark = g0\n" + lines(90, lambda k: f"g{k} = " + " + ".join(f"g{j}" for j in range(90) if j != k))),
+    ),
+    "definitions that all need each other": (
+        "STM1007",
+        scan("", lines(90, lambda k: f"def f{k}() = " + " + ".join(f"f{j}()" for j in range(90) if j != k))),
+    ),
+    "many parameters, called wrongly many times": (
+        "STM1030",
+        scan(
+            lines(3_000, lambda k: f"g{k} = f(1)"), f"def f({names(3_000, 'a')}) = " + " + ".join(f"a{k}" for k in range(3_000))
+        ),
+    ),
+    "many parameters, named wrongly many times": (
+        "STM1031",
+        scan(
+            lines(3_000, lambda k: f"g{k} = f(b = 1)"),
+            f"def f({names(3_000, 'a')}) = " + " + ".join(f"a{k}" for k in range(3_000)),
+        ),
+    ),
+    "long names that are alike": ("STM1001", scan(lines(150, lambda k: f"{'x' * 500}{k} = {'x' * 500}y{k}"))),
+    "many graphs of many edges": (
+        "STM3009",
+        lines(40, lambda k: f"scan s{k} on dag {{ {names(200, 'a')} -> {names(200, 'b')} }} {{ source = 1; transition = 1 }}"),
+    ),
     "too many edges": ("STM3009", scan("", on=f"dag {{ {names(3_000, 'a')} -> {names(3_000, 'b')} }}")),
     "self loops in a product of lists": ("STM3005", scan("", on=f"dag {{ {names(300, 'a')} -> {names(300, 'a')} }}")),
     "too many axes": ("STM3014", scan("", on=f"grid({names(3_000, 'a')})")),
@@ -98,14 +126,17 @@ BAD = {
 def answered(text: str) -> list[str]:
     """The codes of the diagnostics, none for a good text."""
     codes: list[str] = []
+    shown: list[str] = []
 
     def answer() -> None:
         try:
             load(text)
         except SpecError as error:
             codes.extend(one.code for one in error.diagnostics)
+            shown.extend(render(one) for one in error.diagnostics)
 
     assert calls(answer) < LIMIT
+    assert sum(map(len, shown)) < 5_000_000
     return codes
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import SupportsIndex
 
 import pytest
 
@@ -82,6 +83,23 @@ def test_long_lines_are_shown_in_part(at: int) -> None:
     assert len(line) <= WIDTH + 2
     assert line[under.index("^") :][:2] == "bb"
     assert under.count("^") == 2
+
+
+def test_of_a_long_line_only_what_is_shown_is_looked_at() -> None:
+    """A line may be as long as a text, and thousands of errors may point into it."""
+
+    class Counted(str):
+        __slots__ = ()
+        seen = 0
+
+        def __getitem__(self, key: SupportsIndex | slice) -> str:
+            found = super().__getitem__(key)
+            Counted.seen += len(found)
+            return found
+
+    text = Counted("a = b; " * 10_000)
+    assert "^" in render(mark(text, 35_000, 35_001))
+    assert 0 < Counted.seen < 2 * WIDTH
 
 
 def test_no_text_to_point_at() -> None:

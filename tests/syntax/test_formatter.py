@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.span import SourceFile
+from stmlang.syntax import formatter
 from stmlang.syntax.formatter import format_source
 from stmlang.syntax.parser import parse
 from stmlang.syntax.walk import tree_equal
@@ -122,6 +125,27 @@ def test_wide_heads_settings_and_arrows_are_broken() -> None:
     names = [f"some_name_{k}" for k in range(12)]
     text = f"scan s({' = 1, '.join(names)} = 1) on dag {{\n{', '.join(names)} -> z }} {{\ndirections {', '.join(names)}\n}}"
     assert max(map(len, formatted(text).splitlines())) <= WIDTH
+
+
+def test_a_setting_ends_with_a_word() -> None:
+    """A sign at its end would go on with the next line once a `;` is one: `directions +; directions -a`."""
+    for end in ("+", "-", ",", "+a,"):
+        with pytest.raises(SpecError) as caught:
+            format_source(SourceFile("spec.stm", f"scan s on t {{ directions {end}; directions -a }}"))
+        assert [found.code for found in caught.value.diagnostics] == ["STM0201"]
+
+
+def test_many_equal_signs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def counting(values: Iterable[int], **options: int) -> int:
+        found = list(values)
+        seen.append(len(found))
+        return max(found, **options)
+
+    monkeypatch.setattr(formatter, "max", counting, raising=False)
+    formatter.format_source(SourceFile("spec.stm", in_scan(*["a = 1  # one"] * 500)))
+    assert 500 <= sum(seen) < 2_500
 
 
 def test_deep_nesting_does_not_overflow() -> None:

@@ -41,8 +41,8 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3009": (
         "too many edges written out",
-        "`a, b -> c, d` stands for every pair. A graph that is written out has at most 100,000 edges; larger ones come "
-        "from files.",
+        "`a, b -> c, d` stands for every pair. The graphs of a text that are written out have at most 100,000 edges, all "
+        "together; larger ones come from files.",
     ),
     "STM3010": (
         "graph file not found",
