@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -64,6 +66,7 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
     axes = _axes(setup)
     forward = [Direction((1,) * len(axes))] * operands.source.shape[0]
     matrix = toeplitz(profile(_responses(setup, operands), forward), axes, axes)
+    matrix = matrix.reshape(*matrix.shape[:2], prod(axes), prod(axes))
     return parallel.LOWERING.block(setup, (), operands)._replace(gating=transposed(matrix))
 
 

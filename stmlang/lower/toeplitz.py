@@ -8,6 +8,7 @@ made of sums, and no scatter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from math import prod
 from typing import NamedTuple, cast
 
@@ -17,6 +18,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from stmlang.lower.apart import apart
 from stmlang.lower.block import matmul, transposed
 from stmlang.lower.grid import tiled, untiled
 from stmlang.lower.operands import flip
@@ -38,15 +40,24 @@ def profile(response: Float[Array, "direction head *sizes"], directions: Sequenc
 
 
 def toeplitz(window: Array, tile: Sequence[int], sizes: Sequence[int]) -> Array:
-    """`(*batch, targets, sources)`: the mask of a tile of targets from its window of the profile, `size + tile - 1` along each
+    """`(*batch, *tile, *sizes)`: the mask of a tile of targets from its window of the profile, `size + tile - 1` along each
     axis."""
+    return _entries_of(tuple(tile), tuple(sizes))(window)
+
+
+@cache
+def _entries_of(tile: tuple[int, ...], sizes: tuple[int, ...]) -> Callable[[Array], Array]:
+    """Made apart from what reads them, which would make each again for every member of a batch."""
+    return apart(partial(_entries, tile, sizes))
+
+
+def _entries(tile: Sequence[int], sizes: Sequence[int], window: Array) -> Array:
     rank = len(tile)
     batch = window.ndim - rank
     for axis, (side, size) in enumerate(zip(tile, sizes, strict=True)):
         window = _shifted_rows(window, batch + 2 * axis, side, size)
     targets, sources = ([batch + 2 * axis + part for axis in range(rank)] for part in (0, 1))
-    matrix = jnp.transpose(window, [*range(batch), *targets, *sources])
-    return matrix.reshape(*matrix.shape[:batch], prod(tile), prod(sizes))
+    return jnp.transpose(window, [*range(batch), *targets, *sources])
 
 
 def _shifted_rows(window: Array, axis: int, rows: int, size: int) -> Array:
@@ -113,5 +124,12 @@ def _flat(array: Array) -> Array:
 
 
 def _attend(mask: Array, query: Array, key: Array, value: Array) -> Array:
-    """`(direction, head, target, value)` with a mask `(direction, head, target, source)`; scores are shared by directions."""
-    return matmul(matmul(query, transposed(key)) * mask, value)
+    """`(direction, head, target, value)` with a mask `(direction, head, *tile, *sizes)`; scores are shared by directions."""
+    scores = matmul(query, transposed(key))
+    weights = _masked(scores.reshape(scores.shape[0], *mask.shape[2:]), mask)
+    return matmul(weights.reshape(*mask.shape[:2], *scores.shape[1:]), value)
+
+
+@apart
+def _masked(scores: Array, mask: Array) -> Array:
+    return scores * mask
