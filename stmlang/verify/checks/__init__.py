@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stmlang.verify.checks.agreement import oracles
 from stmlang.verify.checks.batches import vmap
 from stmlang.verify.checks.curvature import hvp
 from stmlang.verify.checks.evaluation import jit, value
 from stmlang.verify.checks.gradients import bfloat16, float32, grad, jvp, remat
-from stmlang.verify.checks.oracles import oracles
 from stmlang.verify.trial import Check
 
 CHECKS: Mapping[str, Check] = {

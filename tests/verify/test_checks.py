@@ -1,0 +1,167 @@
+"""Checks pass where nothing is wrong, and object to little that is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from stmlang.verify import checks
+from stmlang.verify.checks import CHECKS, agreement, batches, curvature, evaluation, gradients
+from stmlang.verify.checks.judgement import Comparison, judge
+from stmlang.verify.checks.point import Point, point
+from stmlang.verify.checks.programs import QUICK, execute, quick_compilation
+from stmlang.verify.reference import ReferenceResult
+from stmlang.verify.trial import Finding, NotApplicable, Trial, Way
+from tests.helpers.cases import DELTA, GIVEN, NONE, SUM
+
+CHAIN = Trial(f"scan a(heads = 2, key = 2, value = 2) on chain(t = 5) {{\n{GIVEN}{NONE}}}\n", "chain", "random", 0)
+OVERWRITTEN = Trial(f"scan a(heads = 1, key = 2, value = 1) on chain(t = 4) {{\n{DELTA}}}\n", "chain", "random", 1)
+RECURRENT, CHUNKS = Way("recurrent", {}), Way("linear", {"chunk": 2})
+COMPILED = [name for name in CHECKS if name != "oracles"]
+
+
+@pytest.fixture(autouse=True)
+def quick() -> Any:
+    with quick_compilation():
+        yield
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_nothing_is_objected_to(name: str) -> None:
+    assert CHECKS[name](CHAIN, CHUNKS) is None
+
+
+@pytest.mark.parametrize("name", ["grad", "jvp"])
+def test_gates_that_are_matrices(name: str) -> None:
+    assert CHECKS[name](OVERWRITTEN, Way("delta", {"chunk": 3})) is None
+
+
+# --- what is a little wrong
+
+
+def off(room: Any, point: Point, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What programs give back in a room of checks is wrong by so many times what is allowed: one number of each array."""
+    bound = factor * float(np.max(point.allowed.h))
+
+    def moved(array: Any) -> np.ndarray:
+        found = np.array(array)
+        found.flat[found.size - 1] += bound
+        return found
+
+    def faulty(*arguments: Any) -> Any:
+        return jax.tree.map(moved, execute(*arguments))
+
+    monkeypatch.setattr(room, "execute", faulty)
+
+
+ROOMS = {"value": evaluation, "jit": evaluation, "grad": gradients, "jvp": gradients, "float32": gradients, "vmap": batches}
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_few_times_the_bound_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    off(ROOMS[name], point(CHAIN, "float32" if name == "float32" else "float64", name != "vmap"), 5.0, monkeypatch)
+    found = CHECKS[name](CHAIN, RECURRENT)
+    assert isinstance(found, Finding)
+    assert found.check == name
+    assert found.way == "recurrent"
+    assert found.error > found.allowed > 0
+
+
+@pytest.mark.parametrize(("name", "room"), [("remat", gradients), ("hvp", curvature)])
+def test_a_gradient_that_is_wrong_is_noticed(name: str, room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one part in 1e8 of one number, in arrays of ten and more."""
+    off(room, point(CHAIN, "float64", False), 1e-8 / 2.0**-53 / 10, monkeypatch)
+    found = CHECKS[name](CHAIN, RECURRENT)
+    assert found is not None
+    assert "derivative" in found.what or "gradient" in found.what
+
+
+def test_a_result_of_another_type_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wide(*arguments: Any) -> Any:
+        (h, state), gradient = execute(*arguments)
+        return (np.asarray(h, np.float64), state), gradient
+
+    monkeypatch.setattr(gradients, "execute", wide)
+    found = CHECKS["float32"](CHAIN, RECURRENT)
+    assert found is not None
+    assert "float64, should be float32" in found.what
+
+
+# --- the watchers
+
+
+@pytest.mark.parametrize("trial", [CHAIN, OVERWRITTEN, replace(CHAIN, text=CHAIN.text.replace(GIVEN, SUM))], ids=range(3))
+def test_oracles_agree(trial: Trial) -> None:
+    assert CHECKS["oracles"](trial, RECURRENT) is None
+    with pytest.raises(NotApplicable):
+        CHECKS["oracles"](trial, CHUNKS)
+
+
+def larger(found: Any) -> Any:
+    """Numbers, or a result, larger by one part in 1e8."""
+    if isinstance(found, ReferenceResult):
+        return replace(found, h=larger(found.h))
+    return [larger(part) for part in found] if isinstance(found, list) else found * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(("oracle", "words"), [("solved", "solve"), ("gating_matrix", "paths"), ("central", "differences")])
+def test_an_oracle_that_errs_is_noticed(oracle: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = getattr(agreement, oracle)
+    monkeypatch.setattr(agreement, oracle, lambda *arguments: larger(right(*arguments)))
+    found = CHECKS["oracles"](CHAIN, RECURRENT)
+    assert found is not None
+    assert words in found.what
+
+
+# --- judging
+
+
+def judged(found: Any, wanted: Any, allowed: Any) -> Finding | None:
+    return judge("some", RECURRENT, [Comparison("numbers", np.asarray(found), np.asarray(wanted), np.asarray(allowed))])
+
+
+def test_judging() -> None:
+    assert judged([1.0, 2.0], [1.1, 2.0], [0.2, 0.0]) is None
+    found = judged([[1.0, 2.0], [3.0, 4.5]], [[1.1, 2.0], [3.0, 4.0]], [[0.05, 0.1], [0.1, 0.1]])
+    assert found == Finding("some", "recurrent", "numbers at (1, 1) is 4.5, should be 4", 0.5, 0.1)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_no_number_is_objected_to(wrong: float) -> None:
+    assert judged([1.0, wrong], [1.0, 2.0], [1.0, 1.0]) is not None
+    assert judged([1.0, wrong], [1.0, 2.0], [1.0, np.inf]) is None
+
+
+def test_shapes_must_agree() -> None:
+    found = judged([1.0, 2.0], [1.0], [9.0])
+    assert found is not None
+    assert "shape (2,), should be (1,)" in found.what
+
+
+def test_numbers_of_which_nothing_is_claimed_are_not_judged() -> None:
+    with pytest.raises(NotApplicable):
+        judged([1.0], [2.0], [np.inf])
+    assert judged(np.zeros(0), np.zeros(0), np.zeros(0)) is None
+
+
+def test_a_scan_that_overflows_is_not_judged() -> None:
+    text = CHAIN.text.replace("mark[in] = given()", "mark = exp(9000 * given())")
+    with pytest.raises(NotApplicable):
+        CHECKS["value"](replace(CHAIN, text=text), RECURRENT)
+
+
+def test_the_setting_comes_back() -> None:
+    config: Any = jax.config
+    config.update(QUICK, False)
+    with quick_compilation():
+        assert config.read(QUICK)
+    assert not config.read(QUICK)
+
+
+def test_every_check_has_its_name() -> None:
+    for name, check in checks.CHECKS.items():
+        assert getattr(check, "__name__", "") == name
