@@ -56,8 +56,9 @@ class Compilation:
 class CompiledScan(eqx.Module):
     """`H = scan(q, k, v, gates)`, unbatched; map it over a batch with `jax.vmap`.
 
-    A pytree whose leaves are index tables (integers, never trained), so that they are arguments of whatever is compiled
-    around it, not constants. Shapes: SPEC.md, and `signature`.
+    A pytree whose leaves are index tables (integers, never trained). Given to a compiled function as an argument, by itself or
+    in a layer, they are arguments of its program; a function that closes over a scan has them as constants, which on graphs of
+    many thousand edges makes the program large. Shapes: SPEC.md, and `signature`.
     """
 
     tables: tuple[Bundle, ...]

@@ -1,4 +1,4 @@
-"""Sequences, images and graphs cut into pieces and continued: outputs, final states and all gradients as in one piece."""
+"""Images and graphs cut into pieces and continued: outputs and final states as in one piece. Sequences: `tests/public`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -35,34 +34,6 @@ def piece(topology: str, directions: str, strategy: str | None = None) -> Any:
 def close(found: Any, wanted: Any) -> None:
     for mine, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         assert error(mine, other) < 1e-12
-
-
-def product(evaluate: Any, tree: Any, seed: int) -> Any:
-    """The inner product of everything a call gives with fixed random numbers, and its gradient."""
-
-    def total(tree: Any) -> Any:
-        found = evaluate(*tree)
-        rng = np.random.default_rng(seed)
-        return sum(jnp.sum(leaf * rng.normal(size=leaf.shape)) for leaf in jax.tree.leaves(found))
-
-    return jax.value_and_grad(total)(tree)
-
-
-@pytest.mark.parametrize("strategy", ["recurrent", "parallel", "chunkwise", "linear"])
-def test_sequence(strategy: str) -> None:
-    """Ten steps as one, two and seven."""
-    whole = piece("chain(t = 10)", "forward", strategy)
-    tree = as_tree(random_arguments(whole, 0))
-
-    def evaluate(sizes: tuple[int, ...], *arguments: Any) -> Any:
-        op = piece(f"chain(t = {sizes[0]})", "forward", None if strategy == "chunkwise" and sizes[0] < 3 else strategy)
-        return op(*arguments, return_state=True)
-
-    def cut(*tree: Any) -> Any:
-        return by_tiles(evaluate, ((1, 2, 7),), (1,), tree, jnp)
-
-    close(cut(*tree), whole(*tree, return_state=True))
-    close(product(cut, tree, 1), product(lambda *tree: whole(*tree, return_state=True), tree, 1))
 
 
 @pytest.mark.parametrize("strategy", ["recurrent", "parallel", "raster"])
@@ -97,21 +68,3 @@ def test_a_state_of_zeros_is_none() -> None:
     op = piece(SMALL, "both")
     q, k, v, gates, _ = as_tree(random_arguments(op, 0))
     close(op(q, k, v, gates, op.zero_state(), return_state=True), op(q, k, v, gates, return_state=True))
-
-
-def test_step_by_step() -> None:
-    """Decoding one node at a time, 512 times, twice: no drift, no hidden memory."""
-    whole, step = piece("chain(t = 512)", "forward", "parallel"), piece("chain(t = 1)", "forward", "recurrent")
-    q, k, v, gates, _ = as_tree(random_arguments(whole, 0))
-
-    @jax.jit
-    def decode(q: Any, k: Any, v: Any, gates: Any) -> Any:
-        def one(state: Any, now: Any) -> Any:
-            h, state = step(*jax.tree.map(lambda array: array[None], now), state, return_state=True)
-            return state, h[0]
-
-        return jax.lax.scan(one, step.zero_state(), (q, k, v, gates))[1]
-
-    first = decode(q, k, v, gates)
-    close(first, whole(q, k, v, gates))
-    np.testing.assert_array_equal(first, decode(q, k, v, gates))

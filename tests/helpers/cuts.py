@@ -52,14 +52,14 @@ def _join(library: Any, parts: dict[tuple[int, ...], Any], grid: tuple[int, ...]
 
 
 def by_parts(
-    evaluate: Callable[..., tuple[Any, Any]], dag: Dag, parts: Sequence[np.ndarray], arguments: tuple
+    evaluate: Callable[..., tuple[Any, Any]], dag: Dag, parts: Sequence[np.ndarray], arguments: tuple, joined: Any = np
 ) -> tuple[Any, tuple[dict[str, Any]]]:
     """A DAG cut into convex sets of nodes, in an order in which no edge leads backwards;
     `evaluate(nodes, edges, q, k, v, gates, initial)` gives a part's result and final state, its edges as pairs of its own
-    node numbers."""
+    node numbers. `joined` is the array library that puts parts together."""
     q, k, v, gates, (initial,) = arguments
     states: dict[int, Any] = {int(edge): initial["edge"][row] for row, edge in enumerate(dag.entering)}
-    result = np.zeros((dag.node_count, *np.shape(v)[1:]))
+    result: dict[int, Any] = {}
     for nodes in parts:
         number = {int(node): at for at, node in enumerate(nodes)}
         tails, heads = ([number.get(int(node), OPEN) for node in ends] for ends in (dag.tail, dag.head))
@@ -67,9 +67,11 @@ def by_parts(
         pairs = [row for row, (into, _) in enumerate(dag.line_edges) if heads[into] != OPEN]
         mine = {"source": edges, "mark": edges, "direct": nodes, "transition": pairs}
         entering = [states[edge] for edge in edges if tails[edge] == OPEN]
-        state = np.stack(entering) if entering else np.zeros((0, *np.shape(initial["edge"])[1:]))
+        state = joined.stack(entering) if entering else np.zeros((0, *np.shape(initial["edge"])[1:]))
         local = [(tails[edge], heads[edge]) for edge in edges]
         selected = {name: gate[np.asarray(mine[name], dtype=np.int64)] for name, gate in gates.items()}
-        result[nodes], (leaving,) = evaluate(len(nodes), local, q[nodes], k[nodes], v[nodes], selected, ({"edge": state},))
+        found, (leaving,) = evaluate(len(nodes), local, q[nodes], k[nodes], v[nodes], selected, ({"edge": state},))
+        result |= dict(zip(map(int, nodes), found, strict=True))
         states |= dict(zip((edge for edge in edges if heads[edge] == OPEN), leaving["edge"], strict=True))
-    return result, ({"edge": np.stack([states[int(edge)] for edge in dag.leaving])},)
+    final = joined.stack([states[int(edge)] for edge in dag.leaving])
+    return joined.stack([result[node] for node in range(dag.node_count)]), ({"edge": final},)
