@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.models.vision.parts import Linear, Perceptron, Pooling, patches, pool
+from stmlang.models.vision.parts import Linear, Perceptron, Pooling, patches, pool, require_patch
 from stmlang.nn import RMSNorm, ScanLayer
+from stmlang.nn.errors import require_key, require_scan, require_size
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.open import OpenScan
+from stmlang.runtime.options import word
+from stmlang.runtime.signature import call_error, flag
+from stmlang.scan.topology import Regular
 
 
 class Block(eqx.Module):
@@ -49,6 +55,8 @@ class PLSTM(eqx.Module):
     patch: int = eqx.field(static=True)
     stride: int = eqx.field(static=True)
     pooling: Pooling = eqx.field(static=True)
+    channels: int = eqx.field(static=True)
+    grid: tuple[int | None, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -66,10 +74,18 @@ class PLSTM(eqx.Module):
         pooling: Pooling = "corners",
         key: PRNGKeyArray,
     ) -> None:
-        embed, place, head, *blocks = jax.random.split(key, 3 + pairs)
-        self.patch, self.stride, self.pooling = patch, stride or patch, pooling
+        """Raises SpecError: STM5001 for a position embedding of an open grid, STM5010 for an unknown `pooling`, STM5208 for
+        anything else that no model can be made of."""
+        grids = _require_grids(p, d)
+        classes, channels, dim = require_size("classes", classes), require_size("channels", channels), require_size("dim", dim)
+        pairs, expansion = require_size("pairs", pairs), require_size("expansion", expansion)
+        patch, stride = require_patch(patch, patch if stride is None else stride)
+        word("pooling", pooling, get_args(Pooling))
+        places = p.dag.node_shape if flag("position", position) else ()
+        embed, place, head, *blocks = jax.random.split(require_key(key), 3 + pairs)
+        self.patch, self.stride, self.pooling, self.channels, self.grid = patch, stride, pooling, channels, grids
         self.embed = Linear(patch * patch * channels, dim, gain=1.0, key=embed)
-        self.position = 0.02 * jax.random.normal(place, (*p.dag.node_shape, dim)) if position else None
+        self.position = 0.02 * jax.random.normal(place, (*places, dim)) if position else None
         made = [_pair(p, d, dim, expansion, block) for block in blocks]
         learned: list[tuple[Block, Block]] = [eqx.filter(pair, eqx.is_inexact_array) for pair in made]
         self.stacked = jax.tree.map(_stack, *learned)
@@ -86,8 +102,17 @@ class PLSTM(eqx.Module):
         return eqx.combine(jax.tree.map(take, self.stacked), self.shared)
 
     def tokens(self, image: Float[Array, "height width channels"]) -> Float[Array, "rows cols dim"]:
-        """What the first block sees."""
-        x = self.embed(patches(image, self.patch, self.stride))
+        """What the first block sees. Raises SpecError (STM5201) for an image of another size or number of channels."""
+        cut = patches(image, self.patch, self.stride)
+        wanted = [None if axis is None else axis * self.stride for axis in self.grid]
+        if image.shape[-1] != self.channels or any(
+            side not in (None, given) for side, given in zip(wanted, image.shape, strict=False)
+        ):
+            sides = [name if side is None else side for name, side in zip(("height", "width"), wanted, strict=True)]
+            shown = f"({sides[0]}, {sides[1]}, {self.channels})"
+            help = "a model without a position embedding, of scans without sizes, takes images of any size"
+            raise call_error("STM5201", f"`image` must have the shape {shown}, not {image.shape}", help=help)
+        x = self.embed(cut)
         return x if self.position is None else x + self.position.astype(x.dtype)
 
     def __call__(self, image: Float[Array, "height width channels"]) -> Float[Array, " classes"]:
@@ -97,6 +122,21 @@ class PLSTM(eqx.Module):
 
         x, _ = jax.lax.scan(step, self.tokens(image), self.stacked)
         return self.head(pool(self.norm(x), self.pooling).astype(jnp.float32))
+
+
+def _require_grids(p: CompiledScan | OpenScan, d: CompiledScan | OpenScan) -> tuple[int | None, ...]:
+    """The sizes of the grid that both scans run on, None where open in both. Raises SpecError (STM5208) for anything else."""
+    found: list[tuple[int | None, ...]] = []
+    for name, op in (("p", p), ("d", d)):
+        topology = require_scan(name, op).scan.topology
+        if not isinstance(topology, Regular) or len(topology.axes) != 2:
+            message = f"`{name}`, scan `{op.scan.name}`, must run on a grid of two axes"
+            raise call_error("STM5208", message, help="such as `std:plstm/image_p`")
+        found.append(tuple(axis.size for axis in topology.axes))
+    if any(None not in (one, other) and one != other for one, other in zip(*found, strict=True)):
+        message = f"`p` and `d` must run on one grid, not on {found[0]} and {found[1]}"
+        raise call_error("STM5208", message, help="compile both for the same sizes")
+    return tuple(other if one is None else one for one, other in zip(*found, strict=True))
 
 
 def _stack(*arrays: Array) -> Array:

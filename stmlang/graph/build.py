@@ -52,6 +52,7 @@ def dag_of(topology: Topology) -> Dag:
             raise SpecError([_given_at_run_time(span)])
         case Product(factors=factors, span=span):
             names = [port.name for port in ports(topology)]
+            _refuse_large_product([_known_counts(factor) for factor in factors], span)
             return product_dag([dag_of(factor) for factor in factors], names, span)
         case _:
             assert_never(topology)
@@ -127,6 +128,21 @@ def product_dag(factors: Sequence[Dag], names: Sequence[str], span: Span | None 
         port=np.repeat(np.arange(len(parts), dtype=np.int64), sizes),
         ports=tuple(names),
     )
+
+
+def _known_counts(topology: Topology) -> tuple[int, int]:
+    """Nodes and edges of a factor as far as they are known without building it: at least one node."""
+    match topology:
+        case Regular(axes=axes, span=span):
+            sizes = [_bound(axis.name, axis.size, span) for axis in axes]
+            edges = sum((size + 1) * prod(sizes[:at]) * prod(sizes[at + 1 :]) for at, size in enumerate(sizes))
+            return prod(sizes), edges
+        case Static(nodes=nodes, edges=edges):
+            return len(nodes), len(edges)
+        case CompleteTree() | FromFile() | Runtime() | Product():
+            return 1, 0
+        case _:
+            assert_never(topology)
 
 
 def _chain(size: int, name: str) -> Dag:

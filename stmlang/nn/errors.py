@@ -1,26 +1,100 @@
-"""What a layer says of arrays that do not fit it."""
+"""What a layer says of sizes that it cannot have and of arrays that do not fit it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Mapping
+from math import prod
+from typing import Any, TypeVar, cast
 
-from jaxtyping import Array
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
 
-from stmlang.runtime.signature import call_error
+from stmlang.graph.limits import LARGEST
+from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.open import OpenScan
+from stmlang.runtime.options import plain, whole_number
+from stmlang.runtime.signature import array_problem, call_error, is_array
+from stmlang.source.diagnostic import SpecError
+
+Scanned = TypeVar("Scanned", bound=CompiledScan | OpenScan)
 
 
-def require_shape(name: str, array: Array, shape: tuple[int, ...]) -> Array:
-    """The array, if it has the shape. Raises SpecError (STM5201) with both shapes if not."""
-    if array.shape == shape:
-        return array
-    lead = array.ndim - len(shape)
-    batched = lead > 0 and array.shape[lead:] == shape
+# --- arrays
+
+
+def require_array(name: str, array: Any, shape: tuple[int, ...]) -> Array:
+    """The array, if it has the shape and holds floating point numbers. Raises SpecError (STM5201, STM5203, STM5205) if not."""
+    floating = require_floats(name, array)
+    if floating.shape == shape:
+        return floating
+    lead = floating.ndim - len(shape)
+    batched = lead > 0 and floating.shape[lead:] == shape
     help = "a layer takes one example: map it over the batch with `jax.vmap(layer)`" if batched else None
-    raise call_error("STM5201", f"`{name}` must have the shape {shape}, not {array.shape}", help=help)
+    raise call_error("STM5201", f"`{name}` must have the shape {shape}, not {floating.shape}", help=help)
 
 
-def require_names(what: str, given: Iterable[str], wanted: Iterable[str]) -> None:
-    """Raises SpecError (STM5202) unless the names given are those wanted, with both."""
-    names, asked = sorted(given), sorted(wanted)
-    if names != asked:
-        raise call_error("STM5202", f"`{what}` must hold {asked}, not {names}")
+def require_floats(name: str, array: Any) -> Array:
+    """The array, if it holds floating point numbers. Raises SpecError (STM5203, STM5205) if not."""
+    problem = array_problem(f"`{name}`", array)
+    if problem is not None:
+        raise SpecError([problem])
+    return array if isinstance(array, jax.Array) else jnp.asarray(array)
+
+
+def require_names(what: str, given: Any, wanted: list[str]) -> Mapping[str, Any]:
+    """The dictionary, if its names are those wanted. Raises SpecError (STM5202, STM5203) with both if not."""
+    if not isinstance(given, Mapping):
+        raise call_error("STM5203", f"`{what}` must be a dictionary of arrays by name, not {type(given).__name__}")
+    found = cast(Mapping[Any, Any], given)
+    if set(found) != set(wanted):
+        raise call_error("STM5202", f"`{what}` must hold {sorted(wanted)}, not {sorted(found, key=str)}")
+    return found
+
+
+# --- what a layer is made of
+
+
+def require_size(name: str, given: Any, least: int = 1) -> int:
+    """A size: a whole number. Raises SpecError (STM5208) for anything else."""
+    number = whole_number(given)
+    if number is None or not least <= number <= LARGEST:
+        raise call_error("STM5208", f"`{name}` must be a whole number from {least} to 2^31 - 1, not {given!r:.80}")
+    return number
+
+
+def require_epsilon(given: Any) -> float:
+    """What is added before a root is taken: a finite number, not negative. Raises SpecError (STM5208) for anything else."""
+    number = plain(given)
+    if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < math.inf:
+        return float(number)
+    raise call_error("STM5208", f"`eps` must be a finite number that is not negative, not {given!r:.80}", help="such as 1e-5")
+
+
+def require_key(given: Any) -> PRNGKeyArray:
+    """A key for random numbers, of either kind that JAX has. Raises SpecError (STM5208) for anything else."""
+    if is_array(given):
+        typed = jnp.issubdtype(given.dtype, jax.dtypes.prng_key)
+        if (typed and given.ndim == 0) or (given.dtype == jnp.uint32 and given.ndim == 1):
+            return given
+    shown = f"an array {given.dtype}{list(given.shape)}" if is_array(given) else f"{given!r:.80}"
+    help = "make one with `jax.random.key(0)`; for several layers split it, and map with `jax.vmap`"
+    raise call_error("STM5208", f"`key` must be one key of `jax.random`, not {shown}", help=help)
+
+
+def require_scan(name: str, given: Scanned) -> Scanned:
+    """A compiled scan. Raises SpecError (STM5208) for anything else, such as a spec or an artifact."""
+    if isinstance(cast(Any, given), (CompiledScan, OpenScan)):
+        return given
+    help = "compile the spec: `stmlang.compile(...)`; an artifact holds one program and cannot be a layer"
+    raise call_error("STM5208", f"`{name}` must be a compiled scan, not {type(given).__name__}", help=help)
+
+
+def require_countable(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a parameter. Raises SpecError (STM5208), before anything is allocated, for too many numbers."""
+    count = prod(shape)
+    if count > LARGEST:
+        message = f"a parameter of shape {shape} would have {count:,} numbers, more than 2^31 - 1"
+        raise call_error("STM5208", message, help="lower the layer's width, its heads, or the state's size")
+    return shape

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.lower.states import State
-from stmlang.nn.errors import require_shape
+from stmlang.nn.errors import require_array, require_epsilon, require_floats, require_key, require_scan, require_size
 from stmlang.nn.leaves import Leaves
 from stmlang.nn.norm import RMSNorm
 from stmlang.nn.start import SMALL, normal
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.open import OpenScan
-from stmlang.runtime.signature import call_error
+from stmlang.runtime.signature import call_error, flag
 
 NONE_GIVEN: Mapping[str, Array] = {}
 
@@ -72,9 +72,14 @@ class ScanLayer(eqx.Module):
         use_bias: bool = True,
         eps: float = 1e-5,
     ) -> None:
-        """`use_bias` is about the projections to query, key and value; `eps` about the norm. Raises SpecError (STM5202) where
-        the spec reads edge features and `edge_dim` is not given."""
-        scan = op.scan
+        """`use_bias` is about the projections to query, key and value; `eps` about the norm. Raises SpecError: STM5202 where
+        the spec reads edge features and `edge_dim` is not given, STM5208 for anything that a layer cannot be made of."""
+        op, key = require_scan("op", op), require_key(key)
+        dim, edge_dim, use_bias = require_size("dim", dim), require_size("edge_dim", edge_dim, 0), flag("use_bias", use_bias)
+        scan, eps = op.scan, require_epsilon(eps)
+        if edge_dim == 0 and any(feature.name == "e" for leaf in scan.leaves for feature in leaf.features):
+            message = f"scan `{scan.name}` reads edge features, but the layer was not told how many"
+            raise call_error("STM5202", message, help="say so: `ScanLayer(op, dim, edge_dim=..., key=key)`")
         dtype = jnp.promote_types(op.dtype, jnp.float32)
         heads = scan.heads * (len(scan.directions) if scan.combine == "concat" else 1)
         parts = jax.random.split(key, 5)
@@ -86,9 +91,6 @@ class ScanLayer(eqx.Module):
         self.leaves = Leaves(scan, dag, dim, edge_dim, dtype=dtype, key=parts[3])
         self.norm = RMSNorm((heads, scan.value), eps=eps, dtype=dtype)
         self.out = normal(parts[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
-        if self.leaves.reads_edges and edge_dim == 0:
-            message = f"scan `{scan.name}` reads edge features, but the layer was not told how many"
-            raise call_error("STM5202", message, help="say so: `ScanLayer(op, dim, edge_dim=..., key=key)`")
 
     def __call__(
         self,
@@ -103,6 +105,7 @@ class ScanLayer(eqx.Module):
 
         Raises SpecError (STM52xx) where an array is missing or does not fit, naming both sides.
         """
+        x, return_state = require_floats("x", x), flag("return_state", return_state)
         op, gates = self._op(x), self.gates(x, edge_features, given)
         features = x.astype(op.dtype)
         query = self.query(features) * op.scan.key**-0.5
@@ -119,13 +122,17 @@ class ScanLayer(eqx.Module):
         given: Mapping[str, Array] = NONE_GIVEN,
     ) -> dict[str, Array]:
         """The values of the spec's leaves at these features, by name: the `gates` that `op` takes."""
+        x = require_floats("x", x)
         op, edges = self._op(x), None
-        require_shape("x", x, (*op.dag.node_shape, self.dim))
+        require_array("x", x, (*op.dag.node_shape, self.dim))
         if self.leaves.reads_edges:
             shape = (op.dag.edge_count, self.edge_dim)
             if edge_features is None:
                 raise call_error("STM5202", f"`edge_features` is missing; its shape is {shape}")
-            edges = require_shape("edge_features", edge_features, shape).astype(op.dtype)
+            edges = require_array("edge_features", edge_features, shape).astype(op.dtype)
+        elif edge_features is not None:
+            message = f"scan `{op.scan.name}` reads no edge features, and `edge_features` were given"
+            raise call_error("STM5202", message, help="leave them out, or read them in the spec: `linear(x, e[out])`")
         return self.leaves(x.astype(op.dtype), edges, given, op.signature.gates)
 
     def _op(self, x: Array) -> CompiledScan:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from stmlang.graph.dag import Dag
 from stmlang.graph.shapes import index_size
 from stmlang.lower.tables import take
-from stmlang.nn.errors import require_names, require_shape
+from stmlang.nn.errors import require_array, require_names
 from stmlang.nn.start import normal, spread
 from stmlang.nn.tables import EdgeTables, site_of
 from stmlang.scan.expression import PORT_INDICES
@@ -71,7 +71,9 @@ class Leaves(eqx.Module):
     ) -> dict[str, Array]:
         """The leaves' values, by name and of the shapes that the compiled scan takes as its gates. Products are summed, and the
         values kept, in float32 or better, whatever the features' data type."""
-        require_names("given", given, [leaf.name for leaf in self.leaves if leaf.kind == "given"])
+        wanted = [leaf.name for leaf in self.leaves if leaf.kind == "given"]
+        found = require_names("given", given, wanted)
+        arrays = {name: require_array(f'given["{name}"]', found[name], shapes[name]) for name in wanted}
         values: dict[str, Array] = {}
         for leaf in self.leaves:
             match leaf.kind:
@@ -81,7 +83,7 @@ class Leaves(eqx.Module):
                 case "param":
                     values[leaf.name] = self.constant[leaf.name]
                 case "given":
-                    values[leaf.name] = require_shape(f'given["{leaf.name}"]', given[leaf.name], shapes[leaf.name])
+                    values[leaf.name] = arrays[leaf.name]
         return values
 
     def _linear(self, leaf: Leaf, x: Array, edges: Array | None) -> Array:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from stmlang.nn.errors import require_countable, require_epsilon, require_floats, require_size
+from stmlang.runtime.signature import call_error
 
 
 class RMSNorm(eqx.Module):
@@ -21,10 +25,20 @@ class RMSNorm(eqx.Module):
     eps: float = eqx.field(static=True)
 
     def __init__(self, shape: Sequence[int], *, eps: float = 1e-5, dtype: jnp.dtype | None = None) -> None:
-        self.scale = jnp.ones(tuple(shape), dtype)
-        self.eps = eps
+        """Raises SpecError (STM5208) for a shape or an `eps` that is none."""
+        if not isinstance(cast(Any, shape), (tuple, list)) or not shape:
+            raise call_error("STM5208", f"`shape` must be a tuple of sizes, not {shape!r:.80}", help="such as `(dim,)`")
+        sizes = tuple(require_size("shape", size) for size in shape)
+        if dtype is not None and not jnp.issubdtype(dtype, jnp.floating):
+            raise call_error("STM5208", f"`dtype` must be of floating point numbers, not {dtype}", help="such as `jnp.float32`")
+        self.scale = jnp.ones(require_countable(sizes), dtype)
+        self.eps = require_epsilon(eps)
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Raises SpecError (STM5201, STM5203, STM5205) where `x` does not end with the axes of `scale`."""
+        x = require_floats("x", x)
+        if x.shape[-self.scale.ndim :] != self.scale.shape:
+            raise call_error("STM5201", f"the last axes of `x` must be {self.scale.shape}; its shape is {x.shape}")
         wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
         power = jnp.mean(wide * wide, axis=-1, keepdims=True)
         return (wide * jax.lax.rsqrt(power + self.eps) * self.scale).astype(x.dtype)

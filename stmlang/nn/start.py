@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from stmlang.nn.errors import require_countable
 from stmlang.scan.scan import Initial
 
 SMALL = 0.4**0.5
@@ -17,7 +18,7 @@ SMALL = 0.4**0.5
 
 def normal(key: PRNGKeyArray, shape: Sequence[int], *, gain: float, dtype: jnp.dtype) -> Float[Array, "..."]:
     """Weights with standard deviation `gain / sqrt(fan in)`, the fan-in being the last axis."""
-    shape = tuple(shape)
+    shape = require_countable(tuple(shape))
     if gain == 0.0 or 0 in shape:
         return jnp.zeros(shape, dtype)
     return jax.random.normal(key, shape, dtype) * jnp.asarray(gain / shape[-1] ** 0.5, dtype)

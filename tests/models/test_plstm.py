@@ -97,5 +97,5 @@ def test_overlapping_patches_reach_over_the_border() -> None:
     ("size", "stride", "said"), [(1, 2, "cannot be centred"), (3, 2, "cannot be centred"), (4, 3, "6x4 does not divide")]
 )
 def test_patches_that_do_not_fit(size: int, stride: int, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(stmlang.SpecError, match=said):
         patches(jnp.zeros((6, 4, 1)), size, stride)
