@@ -77,16 +77,6 @@ def test_float64_says_how_to_switch_it_on() -> None:
         chain(dtype="float64")
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_the_type_does_not_depend_on_whether_jax_computes_in_64_bits(wide: bool) -> None:
-    with jax.enable_x64(wide):
-        op = chain()
-        q, k, v, gates = op.example()
-        h, state = op(q, k, v, gates, return_state=True)
-        gradient = jax.grad(lambda q: op(q, k, v, gates).sum())(q)
-        assert {h.dtype, state[0]["t"].dtype, gradient.dtype} == {jnp.dtype(jnp.float32)}
-
-
 def wrong_calls() -> dict[str, tuple[set[str], Any]]:
     """What is done to good arguments, and the codes it must give."""
 
