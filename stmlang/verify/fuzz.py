@@ -251,7 +251,7 @@ class Kept:
 class Fuzzer:
     """Works off batches until `examples` were tried or `seconds` are over.
 
-    The first finding of each check, strategy and kind is saved to `folder` at once (nowhere if None), and again whenever
+    The first finding of each check, strategy and manner is saved to `folder` at once (nowhere if None), and again whenever
     shrinking makes it smaller: `kept` holds them. The others count. `counts` and `kept` are right at any time, so `run` may be
     left, or interrupted, without losing anything.
     """
@@ -322,7 +322,7 @@ class Fuzzer:
     def _note(self, tried: Example, evaluator: Evaluator) -> None:
         self.counts.note(tried)
         job, outcome = tried.job, tried.outcome
-        key = (job.check, job.way.strategy, outcome.kind)
+        key = (job.check, job.way.strategy, outcome.manner)
         if outcome.finding is None or key in self.kept:
             return
         name = saved.name_of(job.check, job.way, job.trial)
@@ -341,7 +341,7 @@ class Fuzzer:
 
     def _shrink(self, key: tuple[str, str, str], name: str, tried: Example, evaluator: Evaluator) -> None:
         """Replace what was kept by ever smaller trials that fail in the same way."""
-        _, strategy, kind = key
+        _, strategy, manner = key
 
         def fails(trial: Trial) -> bool:
             if time.monotonic() > self._end + SHRINK_SECONDS:
@@ -349,7 +349,7 @@ class Fuzzer:
             for way in self._ways(trial, strategy, tried.job.way, evaluator):
                 job = replace(tried.job, trial=trial, way=way)
                 outcome: Outcome = evaluator.ask(job)
-                if outcome.kind == kind:
+                if outcome.manner == manner:
                     self._keep(key, name, job, outcome, evaluator)
                     return True
             return False

@@ -29,10 +29,16 @@ Kind = Literal["passed", "skipped", "wrong", "raised", "died", "hung"]
 @dataclass(frozen=True)
 class Outcome:
     """How a check of a trial ended: `skipped` where it does not apply; of the others all but `passed` come with a finding:
-    numbers are `wrong`, the check `raised` an exception, or its process `died` or `hung`."""
+    numbers are `wrong`, the check `raised` an exception (`cause` says which, and where), or its process `died` or `hung`."""
 
     kind: Kind
     finding: Finding | None = None
+    cause: str = ""
+
+    @property
+    def manner(self) -> str:
+        """The same for findings that have one fault, as far as one can tell."""
+        return f"{self.kind} {self.cause}".strip()
 
 
 @dataclass(frozen=True)
@@ -146,9 +152,10 @@ def _evaluate(check: Check, name: str, trial: Trial, way: Way) -> Outcome:
         return Outcome("skipped")
     except Exception as error:
         frame = extract_tb(error.__traceback__)[-1]
+        where = f"at {Path(frame.filename).name}:{frame.lineno}"
         lines = str(error).strip().splitlines() or [""]
-        what = f"{type(error).__name__}: {lines[0][:300]} at {Path(frame.filename).name}:{frame.lineno}"
-        return Outcome("raised", Finding(name, way.label, what, float("inf"), 0.0))
+        what = f"{type(error).__name__}: {lines[0][:300]} {where}"
+        return Outcome("raised", Finding(name, way.label, what, float("inf"), 0.0), f"{type(error).__name__} {where}")
     if found is None:
         return Outcome("passed")
     return Outcome("wrong", Finding(name, way.label, found.what, found.error, found.allowed))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from stmlang.verify.jobs import FRONT_END, Draw, Evaluate, Outcome, Plan
+from stmlang.verify.jobs import FRONT_END, PLANNER, Draw, Evaluate, Outcome, Plan, answer
 from stmlang.verify.trial import Trial, Way
 from stmlang.verify.worker import Worker
 from tests.fuzz.serving import broken, obedient
@@ -88,3 +88,14 @@ def test_a_real_process():
         assert "SpecError" in wrong.finding.what
     finally:
         found.close()
+
+
+def test_what_is_raised_is_told_apart():
+    def outcome(text: str) -> Outcome:
+        return answer(Evaluate("plans", Trial(text, "", "", 0), PLANNER))
+
+    wrong, open_size = outcome("scan ("), outcome("scan s on chain(t) { source = 1; transition = 1 }")
+    assert wrong.kind == open_size.kind == "raised"
+    assert wrong.manner.startswith("raised SpecError at ")
+    assert open_size.manner.startswith("raised ValueError at trial.py:")
+    assert "STM" in wrong.finding.what
