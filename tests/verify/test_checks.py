@@ -11,6 +11,7 @@ import pytest
 
 from stmlang.verify import checks
 from stmlang.verify.checks import CHECKS, agreement, batches, curvature, evaluation, gradients
+from stmlang.verify.checks.differences import STEPS, extrapolated
 from stmlang.verify.checks.judgement import Comparison, judge
 from stmlang.verify.checks.point import Point, point
 from stmlang.verify.checks.programs import QUICK, execute, quick_compilation
@@ -105,10 +106,12 @@ def larger(found: Any) -> Any:
     """Numbers, or a result, larger by one part in 1e8."""
     if isinstance(found, ReferenceResult):
         return replace(found, h=larger(found.h))
-    return [larger(part) for part in found] if isinstance(found, list) else found * (1 + 1e-8)
+    return (larger(found[0]), found[1]) if isinstance(found, tuple) else found * (1 + 1e-8)
 
 
-@pytest.mark.parametrize(("oracle", "words"), [("solved", "solve"), ("gating_matrix", "paths"), ("central", "differences")])
+@pytest.mark.parametrize(
+    ("oracle", "words"), [("solved", "solve"), ("gating_matrix", "paths"), ("extrapolated", "differences")]
+)
 def test_an_oracle_that_errs_is_noticed(oracle: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     right = getattr(agreement, oracle)
     monkeypatch.setattr(agreement, oracle, lambda *arguments: larger(right(*arguments)))
@@ -165,3 +168,24 @@ def test_the_setting_comes_back() -> None:
 def test_every_check_has_its_name() -> None:
     for name, check in checks.CHECKS.items():
         assert getattr(check, "__name__", "") == name
+
+
+# --- differences
+
+
+def differences(function: Any, at: float) -> tuple[float, float]:
+    """The extrapolated derivative and its doubt."""
+    values = [np.asarray(function(at + sign * step)) for step in STEPS for sign in (1, -1)]
+    limit, doubt = extrapolated(values, np.asarray(function(at)))
+    return float(limit), float(doubt)
+
+
+def test_differences_are_extrapolated() -> None:
+    limit, doubt = differences(np.exp, 0.5)
+    assert abs(limit - np.exp(0.5)) <= doubt < 1e-9
+
+
+@pytest.mark.parametrize("at", [0.0, 1e-30, 3e-3])
+def test_differences_know_a_kink(at: float) -> None:
+    """Whose mean slope central differences take for a derivative."""
+    assert differences(abs, at)[1] > 0.1

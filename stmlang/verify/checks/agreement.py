@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stmlang.graph.shapes import output_shape
-from stmlang.verify.checks.differences import around, central, extrapolated, values_at
+from stmlang.verify.checks.differences import around, extrapolated, values_at
 from stmlang.verify.checks.judgement import Comparison, judge, of_results
 from stmlang.verify.checks.point import Point, point
 from stmlang.verify.functions import Floats
@@ -82,7 +82,7 @@ def _differences(here: Point) -> Iterator[Comparison]:
     change = here.along(None)
     wanted, allowed = here.derivatives[-1]
     found = values_at(here, around(here, change))
-    limit, doubt = extrapolated(central([one.h.real for one in found]))
+    limit, doubt = extrapolated([one.h.real for one in found], here.result.h.real)
     bound = doubt + allowed.h / 1e-3
     smooth = doubt <= SMOOTH * allowed.h / UNIT["float64"]
     yield Comparison("derivative by differences", limit, wanted.h, np.where(smooth, bound, np.inf))

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from stmlang.runtime.compiled import CompiledScan
-from stmlang.verify.checks.differences import STEPS, around, central, extrapolated, slopes_at
+from stmlang.verify.checks.differences import STEPS, around, extrapolated, slopes_at
 from stmlang.verify.checks.judgement import Comparison, judge
 from stmlang.verify.checks.point import Point, Tree, as_tree, point, slope_slack
 from stmlang.verify.checks.programs import arguments_of, as_dtype, cotangent_of, differentiated, execute
@@ -55,7 +55,9 @@ def _expected(here: Point) -> Iterator[tuple[str, float, float]]:
     """For each argument array, the second derivative along its change and along everything, and how far off it may be: what
     the extrapolation is sure of, and rounding as it enters a difference."""
     count = len(here.arrays[0])
-    limits, doubts = extrapolated(central([np.asarray(row) for row in slopes_at(here, around(here, here.along(None)), count)]))
+    middle = np.asarray([slope.wanted for slope in here.slopes[:count]])
+    values = [np.asarray(row) for row in slopes_at(here, around(here, here.along(None)), count)]
+    limits, doubts = extrapolated(values, middle)
     for slope, limit, doubt in zip(here.slopes[:count], limits, doubts, strict=True):
         rounding = slope.allowed / STEPS[-1]
         smooth = doubt <= SMOOTH * slope.allowed / UNIT["float64"]

@@ -13,7 +13,8 @@ from stmlang.verify.derivative import Arguments, derivative
 from stmlang.verify.reference import ReferenceResult, reference
 
 STEPS = (1e-2, 5e-3, 2.5e-3)
-"""Central differences have an error in even powers of the step; two extrapolations take the first two away."""
+"""Each half of the one before. Central differences have an error in even powers of the step; two extrapolations take the first
+two away."""
 
 
 def moved(at: Arguments, change: Arguments, by: float) -> Arguments:
@@ -25,16 +26,23 @@ def moved(at: Arguments, change: Arguments, by: float) -> Arguments:
     return Arguments(*jax.tree.map(shifted, as_tree(at), as_tree(change)))
 
 
-def extrapolated(differences: Sequence[Array]) -> tuple[Array, Array]:
-    """The limit of central differences at `STEPS`, and how far off it may be: ten times what the last step changed."""
-    first, second, third = differences
-    rough, fine = ((4 * b - a) / 3 for a, b in ((first, second), (second, third)))
-    return (16 * fine - rough) / 15, 10 * np.abs(fine - rough)
+def extrapolated(values: Sequence[Array], middle: Array) -> tuple[Array, Array]:
+    """The derivative as the limit of central differences of the values `around` a point, and how far off it may be: ten times
+    what the last step of the extrapolation changed, and by how much the derivatives on the two sides differ.
+
+    At a kink central differences have a limit too, the mean of both sides.
+    """
+    sides = [(values[2 * number], values[2 * number + 1], step) for number, step in enumerate(STEPS)]
+    rough, fine = _halved([(after - before) / (2 * step) for after, before, step in sides], 2)
+    bend = _halved([(after - middle - (middle - before)) / step for after, before, step in sides], 1)
+    return (16 * fine - rough) / 15, 10 * np.abs(fine - rough) + np.abs(8 * bend[1] - bend[0]) / 7
 
 
-def central(values: Sequence[Array]) -> list[Array]:
-    """Central differences of values at plus and minus each step, in this order."""
-    return [(values[2 * number] - values[2 * number + 1]) / (2 * step) for number, step in enumerate(STEPS)]
+def _halved(values: Sequence[Array], power: int) -> tuple[Array, Array]:
+    """What is found at one step and half of it, without the error in that power of the step: at the first and second pair."""
+    first, second, third = values
+    factor = 2.0**power
+    return (factor * second - first) / (factor - 1), (factor * third - second) / (factor - 1)
 
 
 def around(here: Point, change: Arguments) -> list[Arguments]:
