@@ -19,7 +19,7 @@ from stmlang.graph.orient import Order, orient
 from stmlang.graph.readers import read_graph
 from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error
-from tests.helpers.cases import BOTH
+from tests.helpers.cases import BOTH, GIVEN_FACTORS, NONE
 from tests.helpers.scans import arrows
 from tests.public.chains import PLAIN, Names, Tree, every_way, scan_on, settings, sweep
 
@@ -151,12 +151,12 @@ def test_C25_a_cycle_in_one_member_is_found_there() -> None:
 )
 def test_C25_a_union_gives_what_its_members_give(count: int, strategy: str) -> None:
     """And permuted members give permuted results."""
-    graphs = batch(count)
-    singles = [stmlang.compile(text(graph, PLAIN), dtype="float64") for graph in graphs]
+    graphs, body = batch(count), GIVEN_FACTORS + NONE if "nodes" in strategy else PLAIN
+    singles = [stmlang.compile(text(graph, body), dtype="float64") for graph in graphs]
     trees = [as_tree(random_arguments(op, number)) for number, op in enumerate(singles)]
     wanted = [op.reference(*tree) for op, tree in zip(singles, trees, strict=True)]
     for order in (np.arange(count), np.random.default_rng(1).permutation(count)):
-        spec = text(union(tuple(graphs[number] for number in order)), PLAIN)
+        spec = text(union(tuple(graphs[number] for number in order)), body)
         config = settings(stmlang.compile(spec, dtype="float64"), strategy, 16)
         op = stmlang.compile(spec, dtype="float64", strategy=strategy, config=config)
         found = op(*side_by_side([trees[number] for number in order]))
