@@ -46,6 +46,7 @@ class Writer:
         self.positive = positive
         self._spread = spread
         self._helpers: list[Helper] = []
+        self._named = 0
         self.equations: list[str] = []
         self.used: set[str] = set()
         """The definitions (`def`) and the number (`gamma`) that equations use."""
@@ -78,11 +79,12 @@ class Writer:
         value = write(tuple(index for index in indices if index not in pins))
         self.equations.append(f"{left} = {value}")
 
-    def equate(self, name: str, indices: Site, write: Callable[[Site], str]) -> None:
-        """The equations of a gate: a general one, and maybe others for single ports; or one for each port."""
+    def equate(self, name: str, indices: Site, write: Callable[[Site], str], plain: bool = False) -> None:
+        """The equations of a gate: a general one, and maybe others for single ports; or one for each port. A `plain` gate has
+        the general one only."""
         pinned = [index for index in indices if index in PORTS]
         ports = self.layout.ports
-        if len(ports) < 2 or not pinned or not self.maybe():
+        if plain or len(ports) < 2 or not pinned or not self.maybe():
             self.equation(name, indices, {}, write)
             return
         index, everywhere = self.pick(pinned), self.maybe()
@@ -91,10 +93,11 @@ class Writer:
         if not everywhere:
             self.equation(name, indices, {}, write)
 
-    def helper(self, indices: Site, write: Callable[[Site], str], positive: bool) -> str:
+    def helper(self, indices: Site, write: Callable[[Site], str], positive: bool, plain: bool = False) -> str:
         """A new gate, by name."""
-        name = f"g{len(self._helpers)}"
-        self.equate(name, indices, write)
+        name = f"g{self._named}"
+        self._named += 1  # before it is written, since that may take helpers of its own
+        self.equate(name, indices, write, plain)
         self._helpers.append(Helper(name, indices, positive))
         return name
 

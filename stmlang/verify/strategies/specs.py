@@ -68,8 +68,8 @@ class Style:
 
 @st.composite
 def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
-    states = STATES if scalar is None else STATES[:1] if scalar else STATES[1:]
-    state: State = draw(st.sampled_from((*(states[:1] * (4 if scalar is None else 1)), *states)))
+    states = STATES[:1] if scalar else STATES[1:] if scalar is False else (*STATES[:1] * 5, *STATES[1:])
+    state: State = draw(st.sampled_from((*states, *(() if scalar else ("delta",)))))
     normalizations = ("none", "none", "none", "mlstm", *(("sum",) if state in ("scalar", "elementwise") else ()))
     return Style(
         layout,
@@ -111,7 +111,7 @@ def _transition(writer: Writer, style: Style) -> None:
         value = _factors(writer, style, axes)
         writer.equation("transition", indices, {}, lambda _: value)
     else:
-        writer.equate("transition", indices, lambda site: _entry(writer, style, site))
+        writer.equate("transition", indices, lambda site: _entry(writer, style, site), style.scaled)
     if len(ends) == 2:
         for out, into in _closed(writer):
             writer.equation("transition", indices, {"out": out, "in": into}, lambda _: "0")
@@ -146,7 +146,7 @@ def _factors(writer: Writer, style: Style, axes: Site) -> str:
     first, second = (matrix, ()) if writer.maybe() else ((), matrix)
     leaving = ("out", *first, *writer.subset(others))
     entering = ("in", *second, *writer.subset(others))
-    f = writer.helper(leaving, lambda site: _entry(writer, style, site), writer.positive)
+    f = writer.helper(leaving, lambda site: _entry(writer, style, site), writer.positive, style.scaled)
     g = writer.helper(entering, lambda site: _value(writer, site), writer.positive)
     return f"{f} * {g}"
 
@@ -168,7 +168,7 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
     strength = writer.pick(("", "2 * ")) + part(True)
     matrix = f"eye[key, key'] - {strength} * {u}[key] * {u}[key']"
     if style.scaled:
-        shares = writer.helper(("out",), writer.share, True) if "out" in ends else f"{1 / style.layout.fan:.3f}"
+        shares = writer.helper(("out",), writer.share, False, plain=True) if "out" in ends else f"{1 / style.layout.fan:.3f}"
         return f"{shares} * ({matrix})"
     return f"{part(False)} * ({matrix})" if writer.maybe() else matrix
 

@@ -90,7 +90,8 @@ def graphs(draw: st.DrawFn, kinds: Sequence[str] | None = None, most: int = 14) 
     and names and edges in any order."""
     kind = draw(st.sampled_from(tuple(GRAPHS) if kinds is None else tuple(kinds)))
     size = draw(st.integers(1, most))
-    inner = draw(GRAPHS[kind](size))
+    loners = min(size - 1, draw(st.sampled_from((0, 0, 0, 1, 2))))
+    inner = draw(GRAPHS[kind](size - loners))
     arrows: list[Arrow] = [*inner, *draw(_open(size, inner, tree=kind == "named tree"))]
     numbers = draw(_order(size))
     shuffled = tuple(arrows[place] for place in draw(_order(len(arrows))))
