@@ -18,8 +18,9 @@ from stmlang.check.words import BUILT_IN, CORE, INDEX_WORDS, SIZES
 from stmlang.source.span import SourceFile
 from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS, SIGNS, lex
 
-LONGEST = 2_000
-"""How many units a long or deep text has at most, unless a strategy is told otherwise."""
+LONGEST = 500
+"""How many units a long or deep text has at most, unless a strategy is told otherwise: not so many that work in proportion
+takes a busy machine longer than is allowed."""
 
 SAMPLES = (
     """\
