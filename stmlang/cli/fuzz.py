@@ -227,7 +227,7 @@ def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
             tell("")
     for kept in fuzzer.kept.values():
         tell(_words(kept.saved.finding))
-        tell(f"    saved as {kept.path}, with its numbers; to see it again:")
+        tell(f"    saved as {kept.path}; to see it again:")
         tell(f"    {_command(kept)}")
     number, apart = counts.findings.total(), len(fuzzer.kept)
     found = f"{number} finding{'s' * (number != 1)}" + (f", {apart} of them different" if number > apart else "")
