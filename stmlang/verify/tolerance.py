@@ -31,7 +31,8 @@ than a quarter of `|d|` nothing is known of the quotient, and nothing is claimed
 
 **bfloat16** is computed in float32 from rounded arguments: its bound is float32's, and half a last digit of the result.
 
-Numbers below the smallest normal one may become zero.
+**Small numbers.** What is below the smallest normal number of a data type may become zero, and what it would have been
+multiplied with is lost as well.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def allowances(scan: Scan, dag: Dag, dtype: str, at: Arguments, along: Arguments
         entering = entering_states(scan, dag, number, {} if initial is None else initial[number])
         direct = adds_direct(scan, number)
         sizes = sizes_of(scan, gates, [ways[number] for ways in noisy], entering)
-        h, states = sizes.error(scan, direct, along is not None)
+        h, states = (part + sizes.vanishing(dtype) for part in sizes.error(scan, direct, along is not None))
         errors.append(h)
         if scan.normalize != "none":
             raw.append(run(scan, gates, entering, direct)[0])
@@ -106,7 +107,7 @@ def allowances(scan: Scan, dag: Dag, dtype: str, at: Arguments, along: Arguments
 
 def claimed(error: Floats, dtype: str) -> Floats:
     """An error in units of the roundoff as one of a data type."""
-    return np.where(error < LARGEST[dtype], UNIT[dtype] * error + SMALLEST[dtype], np.inf)
+    return np.where(error < LARGEST[dtype], UNIT[dtype] * error, np.inf)
 
 
 def _part(error: Floats, along: Arguments | None) -> Floats:
@@ -137,6 +138,19 @@ class Sizes:
         start, end = (self._run(scan, direct, shift, turn) for shift in (0.0, SHIFT))
         h, states = (np.subtract(b, a) / SHIFT for a, b in zip(start, end, strict=True))
         return h, states
+
+    def vanishing(self, dtype: str) -> complex:
+        """What numbers below the smallest normal one may add to any error where they become zero on the way: one for each edge
+        and node, times the largest factor of each kind that it may yet meet."""
+        dag = self.gates.sites.dag
+
+        def largest(gates: DirectionGates) -> float:
+            values = (gates.source, gates.transition, gates.mark, gates.direct)
+            arrays = (*(one.array for one in values), gates.query, gates.key, gates.value, self.states)
+            return float(np.prod([1 + np.max(array, initial=0.0) for array in arrays]))
+
+        count = SMALLEST[dtype] / UNIT[dtype] * (dag.edge_count + dag.node_count)
+        return count * largest(self.gates) * (1 + 1j * TURN * (1 + largest(self.changes)))
 
     def _run(self, scan: Scan, direct: bool, shift: float, turn: bool) -> tuple[Floats, Floats]:
         side = 1j * TURN if turn else 0.0

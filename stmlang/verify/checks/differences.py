@@ -28,14 +28,15 @@ def moved(at: Arguments, change: Arguments, by: float) -> Arguments:
 
 def extrapolated(values: Sequence[Array], middle: Array) -> tuple[Array, Array]:
     """The derivative as the limit of central differences of the values `around` a point, and how far off it may be: ten times
-    what the last step of the extrapolation changed, and by how much the derivatives on the two sides differ.
+    what the last step of the extrapolation changed, and a thousand times what the derivatives on the two sides differ by.
 
-    At a kink central differences have a limit too, the mean of both sides.
+    At a kink central differences have a limit too, the mean of both sides; where several meet, the derivative need not lie
+    anywhere near it.
     """
     sides = [(values[2 * number], values[2 * number + 1], step) for number, step in enumerate(STEPS)]
     rough, fine = _halved([(after - before) / (2 * step) for after, before, step in sides], 2)
     bend = _halved([(after - middle - (middle - before)) / step for after, before, step in sides], 1)
-    return (16 * fine - rough) / 15, 10 * np.abs(fine - rough) + np.abs(8 * bend[1] - bend[0]) / 7
+    return (16 * fine - rough) / 15, 10 * np.abs(fine - rough) + 1000 * np.abs(8 * bend[1] - bend[0]) / 7
 
 
 def _halved(values: Sequence[Array], power: int) -> tuple[Array, Array]:
