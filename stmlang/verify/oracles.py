@@ -76,7 +76,7 @@ def _tracks(value: Value, wanted: tuple[Index, ...], track: int) -> Floats:
         raise ValueError(f"only gates without key and value indices have a gating matrix, not [{', '.join(foreign)}]")
     if value.states == wanted:
         return value.array
-    row = value.array.reshape(*value.array.shape[:2], -1)
+    row = value.array if value.states else value.array[..., None]
     row = np.broadcast_to(row, (*row.shape[:2], track))
     return row if len(wanted) == 1 else row[..., None] * np.eye(track)
 

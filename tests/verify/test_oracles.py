@@ -30,6 +30,8 @@ CASES: dict[str, Scan] = {
     "volume": given_scan(grid(2, 1, 3), directions=orientations(3)[2:6]),
     "diamond": given_scan(DIAMOND, directions=BOTH),
     "diamond backward": given_scan(DIAMOND, directions=BOTH[1:], heads=2),
+    "no edges": given_scan(dag(2, []), directions=BOTH),
+    "no edges enter": given_scan(dag(2, [(1, -1)]), TRACKS, track=2),
     "tree": given_scan(CompleteTree(2, 2, NOWHERE), directions=BOTH),
     "product": given_scan(Product((grid(2), DIAMOND), NOWHERE), directions=(Direction((1, 1)), Direction((-1, -1)))),
 }

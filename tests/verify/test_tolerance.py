@@ -167,6 +167,18 @@ def test_saturated_shares_may_lose_their_derivative() -> None:
     assert np.all(relative < 1)
 
 
+def test_products_may_vanish_in_single_precision() -> None:
+    """1e-40, from factors that are not small: float32 may make it zero before it is multiplied by 1e5."""
+    text = f"scan a(heads = 1, key = 1, value = 1) on chain(t = 2) {{\n{GIVEN}{NONE}}}\n"
+    here = point(Trial(text, "chain", "random", 0), "float64", False)
+    gates = {name: np.full(np.shape(array), 1e-20) for name, array in here.at.gates.items()}
+    at = Arguments(np.full((2, 1, 1), 1e5), np.full((2, 1, 1), 1e-20), np.ones((2, 1, 1)), gates)
+    result, bounds = evaluate(here, at), {dtype: allowances(here.scan, here.dag, dtype, at) for dtype in DTYPES}
+    assert np.all(bounds["float32"].h > 1e5 * 1e-40)
+    assert np.all(bounds["float32"].h < 1e-25)
+    assert np.all(bounds["float64"].h < 1e-13 * result.h)
+
+
 def test_copies_are_separate_evaluations() -> None:
     for name in ("chain 12 mlstm", "chain 9 key", "grid 3x4 turn", "grid 4x7 constant", "factors tracks"):
         first, second = (point(replace(trial(name), seed=seed), "float64", True) for seed in (1, 2))
