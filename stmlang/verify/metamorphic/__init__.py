@@ -38,6 +38,6 @@ RELATIONS: Mapping[str, Check] = {
     "causality": causality,
     "padding of NaN": padding,
     "batch order": batch_order,
-    "same inputs, same bits": same_bits,
+    "same bits": same_bits,
 }
 """By name, as findings name them."""
