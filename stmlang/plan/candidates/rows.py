@@ -162,13 +162,12 @@ def _table_stage(problem: Problem, cut: Cut) -> Stage:
     doubled = 2 * lanes * width * width * sum(cut.nodes + (cut.runs >> level) * width for level in range(1, cut.levels))
     numbers = _table_numbers(problem, cut)
     seen = lanes * cut.nodes * cut.run
-    products = lanes * (2 * cut.runs * (cut.rows - 1) + sum(2 * cut.runs >> level for level in range(1, cut.levels)))
+    products = lanes * (cut.runs * (cut.rows - 1) + sum(2 * cut.runs >> level for level in range(1, cut.levels)))
     return Stage(
         "rows and runs",
         "matmul",
         joined + doubled,
         (TABLE_PASSES * numbers + 2 * cut.levels * numbers + 4 * seen) * problem.accumulator,
-        steps=width,
         ops=_ops(problem, cut) // DISPATCHED,
         products=products,
     )
