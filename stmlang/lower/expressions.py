@@ -121,8 +121,17 @@ def _multiply(factors: tuple[tuple[bool, Expr], ...], arrays: list[Array]) -> Ar
 def _power(base: Array, exponent: Array, written: Expr) -> Array:
     if isinstance(written, Number):
         whole = int(written.value) if written.value.is_integer() else None
-        return jax.lax.integer_pow(base, whole) if whole is not None and abs(whole) < 2**31 else base**written.value
-    return jnp.power(base, exponent)
+        if whole is not None and abs(whole) < 2**31:
+            return jax.lax.integer_pow(base, whole)
+        return _rooted(lambda base: base**written.value, base, base == 0) if written.value > 0 else base**written.value
+    rooted = (base == 0) & (exponent > 0) & (exponent != 1)
+    return _rooted(lambda base: jnp.power(base, exponent), base, rooted)
+
+
+def _rooted(function: Callable[[Array], Array], x: Array, zero: Array) -> Array:
+    """A function that is zero where `zero` holds, and flat there: its slope, or a higher one, is infinite, and a gate that has
+    underflowed would turn it into NaN (infinity times a slope of zero)."""
+    return jnp.where(zero, 0, function(jnp.where(zero, 1, x)))
 
 
 def _constant(expr: Expr) -> float:
@@ -153,7 +162,7 @@ def _apply(function: Function, arrays: list[Array], written: tuple[Expr, ...]) -
         case Function.ABS:
             return jnp.abs(x)
         case Function.SQRT:
-            return jnp.sqrt(x)
+            return _rooted(jnp.sqrt, x, x == 0)
         case Function.SIN:
             return jnp.sin(x)
         case Function.COS:
