@@ -23,7 +23,7 @@ SUMMARY = "look for wrong numbers, or replay a finding"
 USAGE, INTERRUPTED = 2, 130
 EXAMPLES = 200
 LIMIT = 120.0
-"""Seconds that one example may take before it counts as hung."""
+"""Seconds of processor time that one example may take before it counts as hung."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

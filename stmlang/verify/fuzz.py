@@ -235,9 +235,17 @@ class Hand(Evaluator, Protocol):
     connection: Any
     deadline: float
 
-    def send(self, job: Job) -> None: ...
+    def send(self, job: Job) -> None:
+        """Begin a job."""
+        ...
 
-    def receive(self) -> Any: ...
+    def receive(self) -> Any:
+        """The reply to the job that was begun, waiting for it."""
+        ...
+
+    def spared(self) -> bool:
+        """Whether a job may go on past the deadline, which is moved then."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -375,8 +383,8 @@ def _step(lane: Generator[Step, Any, None], reply: Any) -> Step | None:
 
 
 def _ready(hands: Mapping[int, Hand]) -> list[int]:
-    """The hands that have answered, died or run out of time; waits for the first."""
+    """The hands that have answered, died or run out of time; waits for the first deadline at most."""
     left = max(0.0, min(hand.deadline for hand in hands.values()) - time.monotonic())
     heard = wait([hand.connection for hand in hands.values()], left)
     now = time.monotonic()
-    return [place for place, hand in hands.items() if hand.connection in heard or hand.deadline <= now]
+    return [place for place, hand in hands.items() if hand.connection in heard or (hand.deadline <= now and not hand.spared())]

@@ -21,6 +21,8 @@ from stmlang.xla_flags import hasten
 
 TRIALS_BETWEEN_CLEARING = 40
 """After so many trials a process forgets its compiled programs."""
+PATIENCE = 5
+"""A process that has not had the processor for as long as a job may take gets so many times as long by the clock."""
 START_SECONDS = 300.0
 """A process that takes longer to start never will."""
 
@@ -32,16 +34,16 @@ Entry = Callable[[Connection, str, bool], None]
 class Worker:
     """Does jobs in a process with JAX on the CPU.
 
-    A process that dies, or takes longer than `limit` seconds for a job, is replaced, and so is one that compiles in haste for a
-    job in which XLA is to optimize, and the other way round. The reply to a check whose process fails is an `Outcome` that says
-    so; to other jobs, that nothing is known.
+    A process that dies, or takes longer than `limit` seconds of processor time for a job, is replaced, and so is one that
+    compiles in haste for a job in which XLA is to optimize, and the other way round. The reply to a check whose process fails
+    is an `Outcome` that says so; to other jobs, that nothing is known.
     """
 
     def __init__(self, limit: float, entry: Entry | None = None) -> None:
         self.limit = limit
         self._entry = entry or serve
         self.job: Job | None = None
-        self.deadline = 0.0
+        self.deadline = self._sent = self._used = 0.0
         self._optimizing = False
         handle, self._errors = tempfile.mkstemp(prefix="stmlang-fuzz-", suffix=".log")
         os.close(handle)
@@ -63,7 +65,8 @@ class Worker:
             self._start()
         if not self._ready:
             self._await_start()
-        self.job, self.deadline = job, time.monotonic() + self.limit
+        self.job, self._sent, self._used = job, time.monotonic(), self._processor_seconds() or 0.0
+        self.deadline = self._sent + self.limit
         self.connection.send(job)
 
     def _await_start(self) -> None:
@@ -78,7 +81,10 @@ class Worker:
         job = self.job
         assert job is not None
         try:
-            if self.connection.poll(max(0.0, self.deadline - time.monotonic())):
+            while not self.connection.poll(max(0.0, self.deadline - time.monotonic())):
+                if not self.spared():
+                    break
+            else:
                 reply = self.connection.recv()
                 self.job = None
                 return reply
@@ -89,6 +95,23 @@ class Worker:
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
             words = self._last_words()
             return self._failed(job, "died", f"the process ended with {how}" + (f": {words}" if words else ""), 0.0)
+
+    def spared(self) -> bool:
+        """Whether a job that is over its time, by the clock, may go on: a busy machine makes no hang. Its deadline is moved."""
+        now, used = time.monotonic(), self._processor_seconds()
+        left = 0.0 if used is None else self.limit - (used - self._used)
+        if left <= 0.0 or now >= self._sent + PATIENCE * self.limit:
+            return False
+        self.deadline = min(now + left, self._sent + PATIENCE * self.limit)
+        return True
+
+    def _processor_seconds(self) -> float | None:
+        """The processor time that the process has had; None where the system does not say."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError, AttributeError):
+            return None
 
     def ask(self, job: Job) -> Any:
         """The reply to a job."""

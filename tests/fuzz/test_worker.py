@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from stmlang.verify.jobs import FRONT_END, PLANNER, Draw, Evaluate, Outcome, Plan, answer
 from stmlang.verify.trial import Trial, Way
-from stmlang.verify.worker import Worker
+from stmlang.verify.worker import PATIENCE, Worker
 from tests.fuzz.serving import broken, obedient
 
 WAY = Way("recurrent", {})
@@ -45,6 +46,27 @@ def test_a_process_that_hangs_is_a_finding_and_is_replaced(worker, monkeypatch):
     assert found.kind == "hung"
     assert found.finding.allowed == 0.2
     assert worker.ask(check("anything")) == Outcome("passed")
+
+
+def test_a_process_that_has_not_had_the_processor_gets_more_time(worker, monkeypatch):
+    """What it has had so far counts, up to a time by the clock."""
+    worker.send(check("anything"))
+    sent, deadline = worker.deadline - worker.limit, worker.deadline
+    now, used = deadline + 1.0, worker._used + 20.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(worker, "_processor_seconds", lambda: used)
+    assert worker.spared()
+    assert worker.deadline == now + worker.limit - 20.0
+    used += worker.limit
+    assert not worker.spared()
+    used -= worker.limit
+    now = sent + PATIENCE * worker.limit
+    assert not worker.spared()
+    monkeypatch.setattr(worker, "_processor_seconds", lambda: None)
+    now = deadline + 1.0
+    assert not worker.spared()
+    monkeypatch.undo()
+    assert worker.receive() == Outcome("passed")
 
 
 def test_nothing_is_known_of_other_jobs_of_a_process_that_dies(worker):
