@@ -36,6 +36,15 @@ def test_nothing_is_objected_to(name: str) -> None:
     assert CHECKS[name](CHAIN, CHUNKS) is None
 
 
+def test_a_leaf_may_have_the_name_of_an_input() -> None:
+    """A shared one is not taken for the input, which is not."""
+    body = "    q = q * param(1); source = 1; transition = given()\n    stabilize none\n"
+    text = f"scan a(heads = 1, key = 1, value = 1) on chain(t = 3) {{\n{body}}}\n"
+    trial = Trial(text, "chain", "random", 0)
+    assert {slope.name for slope in point(trial, "float64", False).slopes} >= {"q", "leaf `q`"}
+    assert CHECKS["vmap"](trial, RECURRENT) is None
+
+
 @pytest.mark.parametrize("name", ["grad", "jvp"])
 def test_gates_that_are_matrices(name: str) -> None:
     assert CHECKS[name](OVERWRITTEN, Way("delta", {"chunk": 3})) is None

@@ -7,20 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from stmlang.graph.shapes import output_shape
-from stmlang.verify.checks.differences import around, extrapolated, values_at
+from stmlang.verify.checks.differences import STEPS, around, extrapolated, smooth, values_at
 from stmlang.verify.checks.judgement import Comparison, judge, of_results
 from stmlang.verify.checks.point import Point, point
 from stmlang.verify.functions import Floats
 from stmlang.verify.gates import evaluate_gates
 from stmlang.verify.oracles import gating_by_paths, gating_matrix, solved
 from stmlang.verify.reference import normalized, with_ones
-from stmlang.verify.tolerance import UNIT
 from stmlang.verify.trial import Finding, NotApplicable, Trial, Way
 
 FEW_EDGES, FEW_PATHS = 300, 3000
 """Sizes up to which a dense system is solved, and paths are followed one by one."""
-SMOOTH = 1e-4
-"""As in `curvature`."""
 
 
 def oracles(trial: Trial, way: Way) -> Finding | None:
@@ -45,7 +42,7 @@ def _solve(here: Point) -> Iterator[Comparison]:
     found = solved(here.scan, here.dag, at.q, at.k, at.v, at.gates, at.initial)
     for one in of_results((found.h, found.state), here.result, here.allowed):
         # Elimination adds up as many terms as there are edges.
-        yield Comparison(f"{one.name} by the dense solve", one.found, one.wanted, one.allowed * edges)
+        yield Comparison(f"{one.name} by the dense solve", one.found, one.wanted, one.allowed * (edges + 1))
 
 
 def _paths(here: Point) -> Iterator[Comparison]:
@@ -78,11 +75,11 @@ def paths(here: Point) -> float:
 
 
 def _differences(here: Point) -> Iterator[Comparison]:
-    """Central differences, with what they are sure of; kinks within their reach are left out."""
+    """Central differences, with what they are sure of; nothing, if there is a kink within their reach. What one number shows of
+    it may be hidden in another, where zero stands before it."""
     change = here.along(None)
     wanted, allowed = here.derivatives[-1]
     found = values_at(here, around(here, change))
     limit, doubt = extrapolated([one.h.real for one in found], here.result.h.real)
-    bound = doubt + allowed.h / 1e-3
-    smooth = doubt <= SMOOTH * allowed.h / UNIT["float64"]
-    yield Comparison("derivative by differences", limit, wanted.h, np.where(smooth, bound, np.inf))
+    if smooth(doubt, wanted.h):
+        yield Comparison("derivative by differences", limit, wanted.h, doubt + allowed.h / STEPS[-1])

@@ -12,7 +12,7 @@ import numpy as np
 
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.verify.checks.judgement import Comparison, judge
-from stmlang.verify.checks.point import Array, Point, Tree, as_tree, point, point_at, slope_slack
+from stmlang.verify.checks.point import Array, Point, Tree, as_tree, leaf_name, point, point_at, slope_slack
 from stmlang.verify.checks.programs import execute, product
 from stmlang.verify.trial import Finding, Trial, Way
 
@@ -67,11 +67,12 @@ def _results(h: np.ndarray[Any, Any], *points: Point) -> Iterator[Comparison]:
 def _gradients(gradient: Tree, shared: set[str], *points: Point) -> Iterator[Comparison]:
     """Each scan's slopes; of what is shared, their sum."""
     arrays: list[Array] = jax.tree.leaves(gradient)
+    summed = {leaf_name(name) for name in shared}
     for slopes in zip(*(here.slopes for here in points), strict=True):
         one, change = slopes[0], slopes[0].change
-        parts: list[Array] = [arrays[one.array]] if one.name in shared else [*arrays[one.array]]
-        wanted = [sum(slope.wanted for slope in slopes)] if one.name in shared else [slope.wanted for slope in slopes]
-        allowed = [sum(slope.allowed for slope in slopes)] if one.name in shared else [slope.allowed for slope in slopes]
+        parts: list[Array] = [arrays[one.array]] if one.name in summed else [*arrays[one.array]]
+        wanted = [sum(slope.wanted for slope in slopes)] if one.name in summed else [slope.wanted for slope in slopes]
+        allowed = [sum(slope.allowed for slope in slopes)] if one.name in summed else [slope.allowed for slope in slopes]
         for part, value, bound in zip(parts, wanted, allowed, strict=True):
             slack = slope_slack(part, change, "float64")
             yield Comparison(f"gradient by {one.name} of a batch", float(np.sum(part * change)), value, bound + slack)

@@ -10,11 +10,14 @@ import numpy as np
 from stmlang.verify.checks.point import Array, Point, as_tree
 from stmlang.verify.copies import copies, side_by_side, taken_apart
 from stmlang.verify.derivative import Arguments, derivative
+from stmlang.verify.functions import Floats
 from stmlang.verify.reference import ReferenceResult, reference
 
 STEPS = (1e-2, 5e-3, 2.5e-3)
 """Each half of the one before. Central differences have an error in even powers of the step; two extrapolations take the first
 two away."""
+SMOOTH = 1e-4
+"""How doubtful an extrapolation may be beside the largest number."""
 
 
 def moved(at: Arguments, change: Arguments, by: float) -> Arguments:
@@ -37,6 +40,13 @@ def extrapolated(values: Sequence[Array], middle: Array) -> tuple[Array, Array]:
     rough, fine = _halved([(after - before) / (2 * step) for after, before, step in sides], 2)
     bend = _halved([(after - middle - (middle - before)) / step for after, before, step in sides], 1)
     return (16 * fine - rough) / 15, 10 * np.abs(fine - rough) + 1000 * np.abs(8 * bend[1] - bend[0]) / 7
+
+
+def smooth(doubt: Array, *sizes: Floats) -> bool:
+    """Whether there is no kink within reach: no doubt that matters beside the largest number. Values at the steps alone can be
+    those of a smooth function, where another one bends between them; so one doubt spoils all."""
+    largest = max(float(np.max(np.abs(size), initial=0.0)) for size in sizes)
+    return bool(np.all(doubt <= SMOOTH * largest))
 
 
 def _halved(values: Sequence[Array], power: int) -> tuple[Array, Array]:

@@ -72,7 +72,7 @@ class Point:
         tree, states = as_tree(self.at), self.at.initial or ()
         arrays: list[Array] = jax.tree.leaves(tree)
         structure = cast(Any, jax.tree.structure(tree))
-        names = ["q", "k", "v", *sorted(self.at.gates)]
+        names = ["q", "k", "v", *map(leaf_name, sorted(self.at.gates))]
         names += [f"initial state of direction {k}, port {port}" for k, ports in enumerate(states) for port in sorted(ports)]
         return arrays, names, structure
 
@@ -148,6 +148,11 @@ class Point:
         if not all(np.isfinite(array).all() for array in arrays):
             raise NotApplicable("the reference overflows")
         return found
+
+
+def leaf_name(name: str) -> str:
+    """What a leaf's array is called: a leaf may have the name of an input."""
+    return f"leaf `{name}`"
 
 
 def slope_slack(gradient: Array, change: Array, dtype: str) -> float:
