@@ -46,6 +46,7 @@ def test_caught(number: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
 def test_the_table_is_what_is_found(fault: Fault) -> None:
     assert row(fault, catchers(fault)) == table()[fault.name]
