@@ -269,7 +269,6 @@ class Fuzzer:
         self.examples, self.seconds = examples, seconds
         self.counts = Counts()
         self.kept: dict[tuple[str, str, str], Kept] = {}
-        self.shrinking = False
         self._end = float("inf")
         self._batches = self._planned()
 
@@ -335,11 +334,7 @@ class Fuzzer:
             return
         name = saved.name_of(job.check, job.way, job.trial)
         self._keep(key, name, job, outcome, evaluator)
-        self.shrinking = True
-        try:
-            self._shrink(key, name, tried, evaluator)
-        finally:
-            self.shrinking = False
+        self._shrink(key, name, tried, evaluator)
 
     def _keep(self, key: tuple[str, str, str], name: str, job: Evaluate, outcome: Outcome, evaluator: Evaluator) -> None:
         assert outcome.finding is not None

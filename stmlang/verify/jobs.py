@@ -118,15 +118,8 @@ def replaying(saved: Saved) -> Evaluate:
 # --- here
 
 
-class Here:
-    """Does jobs in this process. What crashes or hangs takes it along."""
-
-    def ask(self, job: Job) -> Any:
-        return answer(job)
-
-
 def answer(job: Job) -> Any:
-    """The reply to a job, done here."""
+    """The reply to a job, done in this process, which what crashes or hangs takes along."""
     trial = _shared(job.trial)
     match job:
         case Evaluate(check=check, way=way, optimized=optimized):

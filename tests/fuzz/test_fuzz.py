@@ -12,6 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from stmlang.verify import fuzz
+from stmlang.verify.examples import shrink
 from stmlang.verify.fuzz import STRATEGIES, Fuzzer, Source, Task
 from stmlang.verify.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Job, Outcome, Plan
 from stmlang.verify.saved import load
@@ -109,20 +110,18 @@ def test_a_rare_strategy_is_sought():
     assert fuzzer.counts.by(1)["linear"][0] > 60
 
 
-def test_the_first_finding_is_kept_at_once_and_then_a_smaller_one(tmp_path):
+def test_the_first_finding_is_kept_at_once_and_then_a_smaller_one(tmp_path, monkeypatch):
     def fails(job: Evaluate) -> str:
         return "wrong" if job.check == "check 5" and job.way.strategy == "linear" and job.trial.text.count("b") >= 2 else ""
 
-    fuzzer = Fuzzer(task(), tmp_path, 300, None)
-    evaluator, kept_before_shrinking = Fake(fails), []
+    kept_before_shrinking = []
 
-    class Watching(Fake):
-        def ask(self, job: Job) -> Any:
-            if fuzzer.shrinking and not kept_before_shrinking:
-                kept_before_shrinking.append(len(list(tmp_path.glob("*.npz"))))
-            return evaluator.ask(job)
+    def watched(*arguments: Any) -> None:
+        kept_before_shrinking.append(len(list(tmp_path.glob("*.npz"))))
+        shrink(*arguments)
 
-    list(fuzzer.alone(Watching()))
+    monkeypatch.setattr(fuzz, "shrink", watched)
+    fuzzer, _ = tried(task(), 300, Fake(fails), tmp_path)
     assert kept_before_shrinking == [1]
     (kept,) = fuzzer.kept.values()
     assert kept.saved.trial.text == "bb"
