@@ -273,7 +273,7 @@ def test_places_without_an_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     refused_cheaply(lambda: stmlang.load(name), PLACES[name])
 
 
-@pytest.mark.parametrize("given", [5, None, [], io.BytesIO(b"PK")], ids=repr)
+@pytest.mark.parametrize("given", [5, None, [], io.BytesIO(b"PK")], ids=["number", "none", "list", "buffer"])
 def test_what_names_no_file(given: Any) -> None:
     refused(lambda: stmlang.load(given), Refusal("STM5010", "`path` must name a file", '"scan.stmx"'))
 

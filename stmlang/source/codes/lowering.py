@@ -131,13 +131,13 @@ LOWERING: dict[str, tuple[str, str]] = {
     ),
     "STM5501": (
         "not a saved finding",
-        "`stmlang fuzz --replay` takes what `stmlang fuzz` saved: a pair of files, NAME.stm and NAME.npz. One of them cannot be "
-        "read, is something else, or was cut short.",
+        "`stmlang fuzz --replay` takes what `stmlang fuzz` saved: a pair of files, NAME.stm and NAME.npz. One of them cannot "
+        "be read, is something else, or was cut short.",
     ),
     "STM5502": (
         "damaged finding",
-        "A saved finding is replayed on exactly the text and the numbers that it was found with. These are not they: a file was "
-        "changed, or the two do not belong together. Nothing in them is ever executed.",
+        "A saved finding is replayed on exactly the text and the numbers that it was found with. These are not they: a file "
+        "was changed, or the two do not belong together. Nothing in them is ever executed.",
     ),
     "STM5503": (
         "finding of another version",
