@@ -6,11 +6,13 @@ vectorized: three to ten times slower, measured. XLA removes optimization barrie
 be inlined it keeps, and fuses inside of it alone.
 """
 
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import jax
 from jax import lax
@@ -32,11 +34,11 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*arguments: Any) -> Any:
         with set_xla_metadata(inlineable="false"):
-            return kept(*arguments)
+            return cast(Any, kept(*arguments))
 
     @jax.jit
     @wraps(function)
     def chosen(*arguments: Any) -> Any:
-        return lax.platform_dependent(*arguments, cpu=call, default=function)
+        return cast(Any, lax.platform_dependent(*arguments, cpu=call, default=function))
 
     return chosen

@@ -238,7 +238,7 @@ def _blocks_backward(rows: int, args: tuple[Any, ...], saved: Any, cotangent: Ar
         total = jax.tree.map(jnp.add, total, (inputs[1], inputs[2], tables.turned, tables.level))
         return (start + rows, total), (inputs[0], tables.across)
 
-    zero = jax.tree.map(jnp.zeros_like, (key, value, gates.turned, gates.level))
+    zero = tuple(jnp.zeros(part.shape, part.dtype) for part in (key, value, gates.turned, gates.level))
     blocks = (_in_blocks(rows, size, query, gates), _split(cotangent, rows * size, -2))
     (_, (keys, values, turned, level)), (queries, across) = lax.scan(step, (jnp.zeros((), jnp.int32), zero), blocks)
     tables = Walks(turned, level, _joined_blocks(across, -2, lines))
