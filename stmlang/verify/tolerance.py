@@ -66,7 +66,9 @@ UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-24}
 """Unit roundoff of a data type's arithmetic: half of what JAX calls `eps`."""
 LAST = {"float64": 0.0, "float32": 0.0, "bfloat16": 2.0**-8}
 """What writing a result down changes, relative to it, where that is less exact than the arithmetic."""
-SMALLEST = {"float64": 2.0**-1022, "float32": 2.0**-126, "bfloat16": 2.0**-126}
+SMALLEST = {"float64": 1e-50, "float32": 2.0**-126, "bfloat16": 2.0**-126}
+"""Numbers below this may become zero. In float64 it is not the smallest normal number: complex steps of 1e-30 leave squares of
+1e-60, and where a derivative is zero nothing hides them."""
 LARGEST = {"float64": 1e300, "float32": 1e30, "bfloat16": 1e30}
 """Beyond this something overflows on the way, and nothing is claimed."""
 ROUNDINGS = 4.0
@@ -107,7 +109,7 @@ def allowances(scan: Scan, dag: Dag, dtype: str, at: Arguments, along: Arguments
 
 def claimed(error: Floats, dtype: str) -> Floats:
     """An error in units of the roundoff as one of a data type."""
-    return np.where(error < LARGEST[dtype], UNIT[dtype] * error, np.inf)
+    return np.where(error < LARGEST[dtype], UNIT[dtype] * np.maximum(error, 0), np.inf)
 
 
 def _part(error: Floats, along: Arguments | None) -> Floats:
@@ -149,7 +151,7 @@ class Sizes:
             arrays = (*(one.array for one in values), gates.query, gates.key, gates.value, self.states)
             return float(np.prod([1 + np.max(array, initial=0.0) for array in arrays]))
 
-        count = SMALLEST[dtype] / UNIT[dtype] * (dag.edge_count + dag.node_count)
+        count = SMALLEST[dtype] / UNIT[dtype] * (1 + dag.edge_count + dag.node_count)
         return count * largest(self.gates) * (1 + 1j * TURN * (1 + largest(self.changes)))
 
     def _run(self, scan: Scan, direct: bool, shift: float, turn: bool) -> tuple[Floats, Floats]:

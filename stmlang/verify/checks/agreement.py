@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stmlang.graph.shapes import output_shape
-from stmlang.verify.checks.differences import STEPS, around, extrapolated, smooth, values_at
+from stmlang.verify.checks.differences import STEPS, around, even, extrapolated, smooth, values_at
 from stmlang.verify.checks.judgement import Comparison, judge, of_results
 from stmlang.verify.checks.point import Point, point
 from stmlang.verify.functions import Floats
@@ -81,5 +81,5 @@ def _differences(here: Point) -> Iterator[Comparison]:
     wanted, allowed = here.derivatives[-1]
     found = values_at(here, around(here, change))
     limit, doubt = extrapolated([one.h.real for one in found], here.result.h.real)
-    if smooth(doubt, wanted.h):
+    if smooth(doubt, limit) and even(here):
         yield Comparison("derivative by differences", limit, wanted.h, doubt + allowed.h / STEPS[-1])

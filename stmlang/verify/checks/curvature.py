@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from stmlang.runtime.compiled import CompiledScan
-from stmlang.verify.checks.differences import STEPS, around, extrapolated, slopes_at, smooth
+from stmlang.verify.checks.differences import STEPS, around, even, extrapolated, slopes_at, smooth
 from stmlang.verify.checks.judgement import Comparison, judge
 from stmlang.verify.checks.point import Point, Tree, as_tree, point, slope_slack
 from stmlang.verify.checks.programs import arguments_of, as_dtype, cotangent_of, differentiated, execute
@@ -55,7 +55,7 @@ def _expected(here: Point) -> Iterator[tuple[str, float, float]]:
     middle = np.asarray([slope.wanted for slope in here.slopes[:count]])
     values = [np.asarray(row) for row in slopes_at(here, around(here, here.along(None)), count)]
     limits, doubts = extrapolated(values, middle)
-    if not smooth(doubts, limits, middle):
+    if not (smooth(doubts, limits) and even(here)):
         raise NotApplicable("there is a kink within reach of the differences")
     for slope, limit, doubt in zip(here.slopes[:count], limits, doubts, strict=True):
         yield slope.name, float(limit), float(doubt) + slope.allowed / STEPS[-1]

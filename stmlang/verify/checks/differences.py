@@ -10,7 +10,6 @@ import numpy as np
 from stmlang.verify.checks.point import Array, Point, as_tree
 from stmlang.verify.copies import copies, side_by_side, taken_apart
 from stmlang.verify.derivative import Arguments, derivative
-from stmlang.verify.functions import Floats
 from stmlang.verify.reference import ReferenceResult, reference
 
 STEPS = (1e-2, 5e-3, 2.5e-3)
@@ -42,11 +41,22 @@ def extrapolated(values: Sequence[Array], middle: Array) -> tuple[Array, Array]:
     return (16 * fine - rough) / 15, 10 * np.abs(fine - rough) + 1000 * np.abs(8 * bend[1] - bend[0]) / 7
 
 
-def smooth(doubt: Array, *sizes: Floats) -> bool:
-    """Whether there is no kink within reach: no doubt that matters beside the largest number. Values at the steps alone can be
-    those of a smooth function, where another one bends between them; so one doubt spoils all."""
-    largest = max(float(np.max(np.abs(size), initial=0.0)) for size in sizes)
-    return bool(np.all(doubt <= SMOOTH * largest))
+def smooth(doubt: Array, limit: Array) -> bool:
+    """Whether no doubt matters beside the largest number. Values at the steps alone can be those of a smooth function where
+    another one bends between them, so one doubt spoils all."""
+    return bool(np.all(doubt <= SMOOTH * np.max(np.abs(limit), initial=0.0)))
+
+
+def even(here: Point) -> bool:
+    """Whether nothing happens nearer than the steps: the derivatives on both sides have the point's own as the limit of their
+    mean. (One that is wrong everywhere alike has, too, and is left to whoever asks.)"""
+    change, own = here.along(None), here.derivatives[-1][0].h.real
+    points = around(here, change)
+    at, along = (side_by_side(here.scan, here.dag, part) for part in (points, [change] * len(points)))
+    found = derivative(copies(here.scan, len(points)), here.dag, at, along)
+    sides = [part.h.real for part in taken_apart(here.scan, len(points), found)]
+    rough, fine = _halved([(sides[k] + sides[k + 1]) / 2 for k in range(0, len(sides), 2)], 2)
+    return smooth(np.abs((16 * fine - rough) / 15 - own), own)
 
 
 def _halved(values: Sequence[Array], power: int) -> tuple[Array, Array]:
