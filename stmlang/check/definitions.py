@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from stmlang.check.modules import Definition, Module
+from stmlang.check.order import followed
 from stmlang.check.problems import Problems, arrows
 from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.source.diagnostic import Label
@@ -109,33 +110,11 @@ def _inside(expression: tree.Expression) -> list[tree.Expression]:
 
 
 def _recursion(problems: Problems, declared: list[Definition]) -> None:
-    """Report circles of definitions, one at most for each definition: among n of them there may be n^2. Every other one leads
-    through one that is not sound, and so comes to an end. Files do not import each other in circles: a circle lies in one file.
-    """
+    """Report circles of definitions. Those that are not reported lead through a definition that is not sound, and so come to an
+    end. Files do not import each other in circles: a circle lies in one file."""
     calls = {definition.item.name.text: _called(definition) for definition in declared}
-    state: dict[str, bool] = {}  # False while a definition is being followed, True when done
-    circular: set[str] = set()
-    for start in calls:
-        if start in state:
-            continue
-        state[start] = False
-        path = [(start, iter(calls[start]))]
-        while path:
-            name, rest = path[-1]
-            following = next(rest, None)
-            if following is None:
-                state[name] = True
-                path.pop()
-            elif state.get(following) is False:
-                if name in circular or following in circular:
-                    continue
-                names = [at for at, _ in path]
-                circle = names[names.index(following) :]
-                circular.update(circle)
-                _report(problems, declared, calls, circle)
-            elif following in calls and following not in state:
-                state[following] = False
-                path.append((following, iter(calls[following])))
+    for circle in followed(calls)[1]:
+        _report(problems, declared, calls, circle)
 
 
 def _called(definition: Definition) -> dict[str, tree.Call]:

@@ -1,8 +1,8 @@
-"""Gates in dependency order, and circles among them."""
+"""Names in dependency order, gates before all, and circles among them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from stmlang.check.problems import Problems, arrows
 from stmlang.source.diagnostic import Label
@@ -14,18 +14,27 @@ Uses = Mapping[str, Mapping[str, Span]]
 
 def in_order(problems: Problems, uses: Uses) -> list[str] | None:
     """Every gate after all those it refers to, otherwise in the order written; None if some are defined in a circle."""
+    order, circles = followed(uses)
+    for circle in circles:
+        _report(problems, uses, circle)
+    return None if circles else order
+
+
+def followed(uses: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
+    """Names after those that they use, otherwise in the order given, and circles among them, without which they have no such
+    order. One circle a name is enough: among n names there may be n^2 of them."""
     done: dict[str, None] = {}
-    state: dict[str, bool] = {}
-    circular: set[str] = set()  # one circle a gate is enough: among n gates there may be n^2 of them
-    sound = True
+    state: dict[str, bool] = {}  # False while a name is being followed, True when done
+    circular: set[str] = set()
+    circles: list[list[str]] = []
     for start in uses:
-        path: list[tuple[str, Iterable[str]]] = []
+        path: list[tuple[str, Iterator[str]]] = []
         if start not in state:
             state[start] = False
             path.append((start, iter(uses[start])))
         while path:
             name, rest = path[-1]
-            following = next(iter(rest), None)
+            following = next(rest, None)
             if following is None:
                 state[name] = True
                 done[name] = None
@@ -35,15 +44,11 @@ def in_order(problems: Problems, uses: Uses) -> list[str] | None:
             elif following not in state:
                 state[following] = False
                 path.append((following, iter(uses[following])))
-            elif not state[following]:
-                sound = False
-                if name in circular or following in circular:
-                    continue
+            elif not state[following] and name not in circular and following not in circular:
                 names = [at for at, _ in path]
-                circle = names[names.index(following) :]
-                circular.update(circle)
-                _report(problems, uses, circle)
-    return list(done) if sound else None
+                circles.append(names[names.index(following) :])
+                circular.update(circles[-1])
+    return list(done), circles
 
 
 def reached(uses: Uses, roots: Iterable[str], barriers: Iterable[str] = ()) -> set[str]:

@@ -18,8 +18,8 @@ from stmlang.scan.expression import (
     Number,
     Reduce,
     Split,
-    children,
     free_indices,
+    inside,
 )
 from stmlang.scan.scan import Clause, Gate, Scan
 from stmlang.scan.topology import Product, Regular, is_regular, ports
@@ -87,11 +87,8 @@ def _clause(scan: Scan, gate: Gate, clause: Clause, earlier: dict[str, Gate], us
     assert pinned == [index for index in gate.indices if index in pinned], "pins stand in the order of the indices"
     assert set(pinned) <= set(PORT_INDICES)
     assert set(free_indices(clause.value)) <= set(gate.indices) - set(pinned), "nothing is free that the left side lacks"
-    stack: list[Expr] = [clause.value]
-    while stack:
-        expr = stack.pop()
+    for expr in inside(clause.value):
         _expr(scan, expr, earlier, used)
-        stack += children(expr)
 
 
 def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> None:
@@ -128,15 +125,11 @@ def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> N
 
 
 def _directional_below(scan: Scan, value: Expr, earlier: dict[str, Gate]) -> bool:
-    stack = [value]
-    while stack:
-        expr = stack.pop()
-        if isinstance(expr, GateRef) and earlier[expr.gate].directional:
-            return True
-        if isinstance(expr, LeafRef) and scan.leaf(expr.leaf).directional:
-            return True
-        stack += children(expr)
-    return False
+    return any(
+        (isinstance(expr, GateRef) and earlier[expr.gate].directional)
+        or (isinstance(expr, LeafRef) and scan.leaf(expr.leaf).directional)
+        for expr in inside(value)
+    )
 
 
 def _coverage(scan: Scan, gate: Gate) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import assert_never
 
 from stmlang.facts.walk import fold
@@ -24,7 +25,7 @@ from stmlang.scan.expression import (
     Reduce,
     Split,
     Sum,
-    children,
+    inside,
 )
 from stmlang.scan.scan import Gate
 from stmlang.source.span import Span
@@ -35,11 +36,7 @@ SMALL = 400
 
 def small(expr: Expr) -> bool:
     """Whether an expression has at most `SMALL` nodes, and so is nested no deeper."""
-    stack, count = [expr], 0
-    while stack and count <= SMALL:
-        count += 1
-        stack.extend(children(stack.pop()))
-    return count <= SMALL
+    return sum(1 for _ in islice(inside(expr), SMALL + 1)) <= SMALL
 
 
 def refer(gate: Gate, span: Span) -> GateRef:

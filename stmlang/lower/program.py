@@ -34,7 +34,7 @@ from stmlang.lower.tables import Places
 from stmlang.lower.values import LineEdges, Sites
 from stmlang.plan.candidate import Candidate
 from stmlang.plan.problem import Problem
-from stmlang.scan.expression import LineMask, children
+from stmlang.scan.expression import LineMask, inside
 from stmlang.scan.scan import Scan
 
 LOWERINGS: dict[str, Lowering] = {
@@ -164,10 +164,5 @@ def _line_edges(declared: Dag, dag: Dag) -> LineEdges:
 
 def _masked(scan: Scan) -> bool:
     """Whether any gate uses the multitree mask."""
-    stack = [clause.value for gate in scan.gates for clause in gate.clauses]
-    while stack:
-        expr = stack.pop()
-        if isinstance(expr, LineMask):
-            return True
-        stack.extend(children(expr))
-    return False
+    values = (clause.value for gate in scan.gates for clause in gate.clauses)
+    return any(isinstance(expr, LineMask) for expr in inside(*values))

@@ -11,7 +11,7 @@ from math import prod
 
 from stmlang.plan.candidate import ConfigValue, Stage
 from stmlang.plan.problem import Problem
-from stmlang.scan.expression import children
+from stmlang.scan.expression import inside
 
 DISPATCHED = 4
 """So many instructions of a program become one dispatched operation, the others being fused into it."""
@@ -120,11 +120,7 @@ def merge_ops(problem: Problem, merges: Iterable[Merge]) -> int:
 
 def gate_ops(problem: Problem) -> int:
     """Instructions that evaluate the gates and lay them out."""
-    count, stack = 0, [clause.value for gate in problem.scan.gates for clause in gate.clauses]
-    while stack:
-        expr = stack.pop()
-        count += 1
-        stack.extend(children(expr))
+    count = sum(1 for _ in inside(*(clause.value for gate in problem.scan.gates for clause in gate.clauses)))
     return 10 * (count + problem.directions)
 
 

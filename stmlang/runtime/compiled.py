@@ -27,7 +27,7 @@ from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.runtime.options import node_shape, whole_number, word
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag
-from stmlang.scan.expression import InputRef, children
+from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
 
 if TYPE_CHECKING:
@@ -273,14 +273,11 @@ def _gating(program: Program, tables: tuple[Bundle, ...], inputs: dict[str, Arra
 def _inputs_used(scan: Scan) -> set[str]:
     """Which of q, k, v the gates other than their own redefinitions depend on."""
     used: set[str] = set()
-    stack = [clause.value for gate in scan.gates if gate.name not in ("q", "k", "v") for clause in gate.clauses]
     redefined = {gate.name for gate in scan.gates} & {"q", "k", "v"}
-    while stack:
-        expr = stack.pop()
+    for expr in inside(*(clause.value for gate in scan.gates if gate.name not in ("q", "k", "v") for clause in gate.clauses)):
         if isinstance(expr, InputRef):
             used.add(expr.name)
         used |= {getattr(expr, "gate", "")} & redefined
-        stack.extend(children(expr))
     return used
 
 

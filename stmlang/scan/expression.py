@@ -8,6 +8,7 @@ expressions needs to follow a reference recursively.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, assert_never
@@ -188,6 +189,15 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (argument,)
         case _:
             assert_never(expr)
+
+
+def inside(*exprs: Expr) -> Iterator[Expr]:
+    """Expressions and everything inside them, each before what is inside it."""
+    stack = list(exprs)
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(children(top))
 
 
 def free_indices(expr: Expr) -> tuple[Index, ...]:

@@ -35,7 +35,7 @@ from stmlang.scan.expression import (
     Reduce,
     Split,
     Sum,
-    children,
+    inside,
 )
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import ports
@@ -77,11 +77,7 @@ def scans() -> list[Scan]:
 
 def expressions() -> Iterator[Expr]:
     """Every expression in every gate."""
-    stack = [clause.value for scan in scans() for gate in scan.gates for clause in gate.clauses]
-    while stack:
-        expression = stack.pop()
-        yield expression
-        stack.extend(children(expression))
+    return inside(*(clause.value for scan in scans() for gate in scan.gates for clause in gate.clauses))
 
 
 def test_every_kind_of_topology_is_drawn() -> None:

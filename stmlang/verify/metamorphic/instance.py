@@ -16,7 +16,7 @@ from stmlang.plan.problem import Problem
 from stmlang.plan.target import target_of
 from stmlang.runtime.compile import Prepared, assemble, machine
 from stmlang.runtime.compiled import CompiledScan
-from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, LineMask, children
+from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, LineMask, inside
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.source.diagnostic import SpecError
 from stmlang.verify.derivative import Arguments
@@ -117,11 +117,8 @@ def port_indices(leaf: Leaf) -> tuple[str, ...]:
 def expressions(scan: Scan) -> Iterator[tuple[str, Expr]]:
     """All expressions of a scan, those inside of others too, with the name of their gate."""
     for gate in scan.gates:
-        stack = [clause.value for clause in gate.clauses]
-        while stack:
-            expr = stack.pop()
+        for expr in inside(*(clause.value for clause in gate.clauses)):
             yield gate.name, expr
-            stack.extend(children(expr))
 
 
 def reads(scan: Scan, name: str) -> set[str]:

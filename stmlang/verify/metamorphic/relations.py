@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from stmlang.graph.dag import OPEN
-from stmlang.scan.expression import Expr, InputRef, Number, Product, Sum, children
+from stmlang.scan.expression import Expr, InputRef, Number, Product, Sum, inside
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.verify.metamorphic.compare import same
 from stmlang.verify.metamorphic.graph_relations import cut_graph, nothing_read_of_dead_entries
@@ -137,11 +137,8 @@ def sum_of_directions(trial: Trial, way: Way) -> Finding | None:
 def _without_direct(scan: Scan) -> Scan:
     """The direct gate zero: where directions share it, it is added once."""
 
-    def emptied(expr: Expr) -> Expr:
-        return Number(0.0, expr.span)
-
     gates = tuple(
-        replace(gate, clauses=tuple(replace(one, value=emptied(one.value)) for one in gate.clauses))
+        replace(gate, clauses=tuple(replace(one, value=Number(0.0, one.value.span)) for one in gate.clauses))
         if gate.name == "direct"
         else gate
         for gate in scan.gates
@@ -212,7 +209,7 @@ def _is_linear(expr: Expr) -> bool:
         case InputRef(name="v"):
             return True
         case Product(factors=factors):
-            among = [(inverted, part) for inverted, part in factors if _mentions_value(part)]
+            among = [(inverted, part) for inverted, part in factors if any(map(_is_value, inside(part)))]
             return len(among) == 1 and not among[0][0] and _is_linear(among[0][1])
         case Sum(terms=terms):
             return all(_is_linear(part) for _, part in terms)
@@ -220,14 +217,8 @@ def _is_linear(expr: Expr) -> bool:
             return False
 
 
-def _mentions_value(expr: Expr) -> bool:
-    stack = [expr]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, InputRef) and top.name == "v":
-            return True
-        stack.extend(children(top))
-    return False
+def _is_value(expr: Expr) -> bool:
+    return isinstance(expr, InputRef) and expr.name == "v"
 
 
 # --- settings and runs

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stmlang.graph.shapes import leaf_shape, query_shape, state_shapes, value_shape
 from stmlang.runtime.compiled import CompiledScan
-from stmlang.scan.expression import Apply, Expr, Function, children
+from stmlang.scan.expression import Apply, Function, inside
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.verify.derivative import Arguments
 
@@ -106,12 +106,6 @@ def random_arguments(op: CompiledScan, seed: int, values: str = "random") -> Arg
 def largest(scan: Scan, leaf: Leaf) -> float:
     """How large a leaf may be: less where its gate takes an exponential."""
     gates = [gate for gate in scan.gates if gate.name == leaf.name.split(".")[0].split("[")[0]]
-    inside = [clause.value for gate in gates for clause in gate.clauses]
-    return LARGE_EXPONENT if any(map(_raises, inside)) else LARGE
-
-
-def _raises(expression: Expr) -> bool:
-    """Whether an expression takes an exponential somewhere."""
-    if isinstance(expression, Apply) and expression.function is Function.EXP:
-        return True
-    return any(map(_raises, children(expression)))
+    parts = inside(*(clause.value for gate in gates for clause in gate.clauses))
+    raises = any(isinstance(part, Apply) and part.function is Function.EXP for part in parts)
+    return LARGE_EXPONENT if raises else LARGE
