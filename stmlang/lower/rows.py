@@ -127,7 +127,8 @@ def _attended(query: Array, key: Array, value: Array, source: Array, mark: Array
         return part(query, mark)
 
     def cut(array: Array, axis: int) -> Array:
-        return jnp.stack(jnp.split(array, array.shape[axis] // size, axis))
+        axis += array.ndim
+        return jnp.moveaxis(array.reshape(*array.shape[:axis], -1, size, *array.shape[axis + 1 :]), axis, 0)
 
     def one(given: tuple[Array, Array]) -> Array:
         return part(*given)

@@ -140,7 +140,7 @@ def test_programs_do_not_grow(tile: str) -> None:
     for side in (8, 16, 32):
         op = impulse(SPEC, (side if tile == "whole" else 1, side), "float32", rows=side, cols=side, heads=1, key=4, value=4)
         counts.append(op.lower_text("stablehlo").count(" = "))
-    assert counts[0] == counts[1] == counts[2] < 800
+    assert counts[0] == counts[1] == counts[2] < 900
 
 
 # --- responses -------------------------------------------------------------------------------------------------------
