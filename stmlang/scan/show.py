@@ -130,8 +130,10 @@ def show_topology(topology: Topology) -> str:
             return f"tree({_size('arity', arity)}, {_size('depth', depth)})"
         case FromFile(path=path, format=format, tree=tree):
             return f'{_word(tree)} from "{path}"' + (f" as {format}" if format else "")
-        case Runtime(nodes=nodes, edges=edges, tree=tree):
-            return f"{_word(tree)}(nodes <= {nodes}, edges <= {edges})"
+        case Runtime(nodes=nodes, tree=True):
+            return f"tree(nodes <= {nodes})"
+        case Runtime(nodes=nodes, edges=edges):
+            return f"dag(nodes <= {nodes}, edges <= {edges})"
         case Static(tree=tree):
             return f"{_word(tree)} {{ {'; '.join(_arrows(topology))} }}"
         case TopologyProduct(factors=factors):

@@ -40,9 +40,14 @@ Numbers = Mapping[str, Floats]
 
 @dataclass(frozen=True)
 class Recorded(Trial):
-    """A trial whose arguments are known numbers. Scans that take other shapes (what a check made of this one) draw theirs."""
+    """A trial whose arguments are known numbers, which `digest` stands for where trials are compared. Scans that take other
+    shapes (what a check made of this one) draw theirs."""
 
     numbers: Numbers = field(default_factory=dict[str, Floats], compare=False, repr=False)
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", _hash_of(self.numbers))
 
     def arguments(self, op: CompiledScan) -> Arguments:
         shapes = {name: array.shape for name, array in _expected(op).items()}

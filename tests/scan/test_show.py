@@ -30,7 +30,7 @@ def test_expressions_read_as_written(text: str) -> None:
 def test_topologies_read_as_written() -> None:
     for text in (
         "chain(time)", "grid(rows = 3, cols)", "tree(arity = 2, depth = 3)", "dag(nodes <= 4, edges <= 5)",
-        "dag { a -> b; -> a; c }",
+        "dag { a -> b; -> a; c }", "tree(nodes <= 4)",
         "tree { a -> b } * chain(time)",
     ):  # fmt: skip
         spec = f"scan s on {text} {{\nsource = 1\ntransition = 1\n}}"
