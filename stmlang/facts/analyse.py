@@ -10,7 +10,7 @@ from stmlang.facts.factored import Factored, factored_gates
 from stmlang.facts.rank import RankOne, Ranks
 from stmlang.facts.stability import Verdict, judge
 from stmlang.graph.build import dag_of
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
 from stmlang.source.diagnostic import Diagnostic
@@ -48,7 +48,7 @@ class Facts:
         return () if note is None else (note,)
 
 
-def analyse(scan: Scan, dag: Dag | None = None) -> Facts:
+def analyse(scan: Scan, dag: DAG | None = None) -> Facts:
     """The facts about a checked scan.
 
     `dag` is the scan's graph, if it has been built: degrees and single paths are read off it. Of a graph that is written out or

@@ -14,7 +14,7 @@ from stmlang.facts.lengths import Lengths
 from stmlang.facts.operators import Operators, Pair
 from stmlang.facts.simplex import Simplex
 from stmlang.facts.zeros import Zeros
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Scan
 
 ROUNDING = 1e-12
@@ -35,7 +35,7 @@ class Bounds:
     simplex: Simplex
 
     @classmethod
-    def of(cls, scan: Scan, dag: Dag | None) -> Bounds:
+    def of(cls, scan: Scan, dag: DAG | None) -> Bounds:
         """Analyse a scan; the graph's degrees help where it is given."""
         classes = port_classes(scan, dag)
         intervals = Intervals(scan, classes)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.scan.expression import Bind, Index
 from stmlang.scan.scan import Gate, Scan
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
@@ -94,7 +94,7 @@ class PortClasses:
         return array[chosen[0], chosen[1]]
 
 
-def port_classes(scan: Scan, dag: Dag | None) -> PortClasses:
+def port_classes(scan: Scan, dag: DAG | None) -> PortClasses:
     """The port classes of a scan; degrees are read off the graph where it is given."""
     found = ports(scan.topology)
     ragged = np.array([port.ragged for port in found], dtype=np.bool_)

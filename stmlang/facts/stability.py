@@ -30,7 +30,7 @@ from stmlang.facts.reason import column_steps, entry_steps, listed, path_growth,
 from stmlang.facts.rewrite import factors
 from stmlang.facts.stabilize import with_single_paths, with_small_columns, with_small_entries
 from stmlang.facts.turns import factors_are_trees, kept_turns, single_paths
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.expression import LineMask
 from stmlang.scan.scan import Mode, Scan
 from stmlang.scan.topology import Product, Regular
@@ -75,7 +75,7 @@ class Verdict:
                 assert_never(self.kind)
 
 
-def judge(bounds: Bounds, dag: Dag | None) -> Verdict:
+def judge(bounds: Bounds, dag: DAG | None) -> Verdict:
     """The verdict on a scan."""
     scan = bounds.scan
     paths = single_paths(scan, bounds.classes, bounds.allowed, _masked(scan), dag)

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 
 from stmlang.facts.classes import Bools, PortClasses
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.multitree import is_multitree, turns_are_multitree
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
@@ -22,7 +22,7 @@ MOST_ORDERS = 6
 """With more ports than this the orders of the ports are not compared with each other."""
 
 
-def single_paths(scan: Scan, classes: PortClasses, allowed: Bools, masked: bool, dag: Dag | None) -> str | None:
+def single_paths(scan: Scan, classes: PortClasses, allowed: Bools, masked: bool, dag: DAG | None) -> str | None:
     """Why there is at most one path between any two edges, in words; None where that could not be proved.
 
     `allowed[out, in]`: whether the transition may be other than zero there. `masked`: whether it is multiplied by a multitree's
@@ -63,7 +63,7 @@ def factors_are_trees(topology: Topology) -> bool:
             return all(factors_are_trees(factor) for factor in factors)
 
 
-def _one_path_each(scan: Scan, allowed: Bools, dag: Dag) -> bool:
+def _one_path_each(scan: Scan, allowed: Bools, dag: DAG) -> bool:
     """Check the graph's own line edges, those that the allowed turns leave, in every sense in which it is scanned."""
     nodes = np.arange(dag.node_count + 1)
     incoming = np.bincount(dag.head[dag.head >= 0], minlength=len(nodes))

@@ -6,7 +6,7 @@ Every regular topology is a product of chains, so the product of DAGs is the one
     edges of A x B   = edges of A x nodes of B, then nodes of A x edges of B
 
 Ports come factor by factor. The edges of a port of one factor form the C-ordered array of shape `node_shape` in which that
-factor's node axes are replaced by the port's edges in their own order. For chains this is the order that `Dag` states: an
+factor's node axes are replaced by the port's edges in their own order. For chains this is the order that `DAG` states: an
 array whose axis is one longer.
 """
 
@@ -19,7 +19,7 @@ from typing import assert_never
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.limits import LARGEST, refuse_above_largest, refuse_above_memory
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -29,7 +29,7 @@ BUILDING_BYTES = 48
 """Bytes held for each edge while a graph is built: tail, head and port, and as much again of what they are made from."""
 
 
-def dag_of(topology: Topology) -> Dag:
+def dag_of(topology: Topology) -> DAG:
     """The graph of a topology whose sizes are all bound.
 
     Raises SpecError: STM3301 for graphs given at run time, STM3302 for an axis without size, STM3303 beyond 2^31, and the
@@ -58,15 +58,15 @@ def dag_of(topology: Topology) -> Dag:
             assert_never(topology)
 
 
-def regular_dag(sizes: Sequence[int], names: Sequence[str], span: Span | None = None) -> Dag:
-    """The chain or grid with these axis sizes (0 and 1 included) and port names, edges in the order that `Dag` states.
+def regular_dag(sizes: Sequence[int], names: Sequence[str], span: Span | None = None) -> DAG:
+    """The chain or grid with these axis sizes (0 and 1 included) and port names, edges in the order that `DAG` states.
 
     Along an axis of size 0 every edge is open at both ends: what enters leaves at once. Raises SpecError (STM3303) beyond
     2^31 nodes or edges.
     """
     _refuse_large_product([(size, size + 1) for size in sizes], span)
     built = product_dag([_chain(size, name) for size, name in zip(sizes, names, strict=True)], names, span)
-    return Dag(built.node_shape, built.tail, built.head, built.port, built.ports, tuple(sizes))
+    return DAG(built.node_shape, built.tail, built.head, built.port, built.ports, tuple(sizes))
 
 
 def ragged_dag(
@@ -74,13 +74,13 @@ def ragged_dag(
     tail: Int64[np.ndarray, " edges"],
     head: Int64[np.ndarray, " edges"],
     names: tuple[str, ...] | None = None,
-) -> Dag:
+) -> DAG:
     """A graph with the one port `edge`. The caller vouches that it is acyclic."""
     port = np.zeros(len(tail), np.int64)
-    return Dag((node_count,), tail.astype(np.int64), head.astype(np.int64), port, ("edge",), None, names)
+    return DAG((node_count,), tail.astype(np.int64), head.astype(np.int64), port, ("edge",), None, names)
 
 
-def complete_tree(arity: int, depth: int, span: Span | None = None) -> Dag:
+def complete_tree(arity: int, depth: int, span: Span | None = None) -> DAG:
     """The tree whose inner nodes have `arity` children, all leaves `depth` edges from the root, edges to the root.
 
     Nodes are numbered from the deepest level to the root, which is last, and edge `k` leaves node `k`. A tree of arity 0 is its
@@ -106,7 +106,7 @@ def complete_tree(arity: int, depth: int, span: Span | None = None) -> Dag:
     return ragged_dag(count, np.arange(count - 1, dtype=np.int64), head)
 
 
-def product_dag(factors: Sequence[Dag], names: Sequence[str], span: Span | None = None) -> Dag:
+def product_dag(factors: Sequence[DAG], names: Sequence[str], span: Span | None = None) -> DAG:
     """The product of graphs; `names` name its ports, factor by factor.
 
     Raises SpecError (STM3303) beyond 2^31 nodes or edges.
@@ -121,7 +121,7 @@ def product_dag(factors: Sequence[Dag], names: Sequence[str], span: Span | None 
             ends = (factor.tail[chosen], factor.head[chosen])
             parts.append((_spread(ends[0], before, counts[place], after), _spread(ends[1], before, counts[place], after)))
     sizes = [len(tail) for tail, _ in parts]
-    return Dag(
+    return DAG(
         node_shape=tuple(size for factor in factors for size in factor.node_shape),
         tail=np.concatenate([tail for tail, _ in parts]),
         head=np.concatenate([head for _, head in parts]),
@@ -145,12 +145,12 @@ def _known_counts(topology: Topology) -> tuple[int, int]:
             assert_never(topology)
 
 
-def _chain(size: int, name: str) -> Dag:
+def _chain(size: int, name: str) -> DAG:
     """The chain of `size` nodes; edge `j` enters node `j` and leaves node `j - 1`."""
     nodes = np.arange(size, dtype=np.int64)
     outside = np.asarray([OPEN], np.int64)
     tail, head = np.concatenate([outside, nodes]), np.concatenate([nodes, outside])
-    return Dag((size,), tail, head, np.zeros(size + 1, np.int64), (name,))
+    return DAG((size,), tail, head, np.zeros(size + 1, np.int64), (name,))
 
 
 def _spread(ends: Int64[np.ndarray, " ends"], before: int, count: int, after: int) -> Int64[np.ndarray, " edges"]:

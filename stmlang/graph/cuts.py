@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import Rows, rows
 from stmlang.graph.levels import find_cycle, topological_order
 
 
-def interval_blocks(dag: Dag, block_size: int) -> Int64[np.ndarray, " nodes"]:
+def interval_blocks(dag: DAG, block_size: int) -> Int64[np.ndarray, " nodes"]:
     """The block of each node, blocks being runs of `block_size` nodes of the topological order (the last may be shorter).
 
     Intervals of a topological order are convex: edges between blocks lead from the earlier to the later.
@@ -37,12 +37,12 @@ class Quotient:
     head), outside first.
     """
 
-    dag: Dag
+    dag: DAG
     bundle_of_edge: Int64[np.ndarray, " edges"]
     bundles: Rows
 
 
-def quotient(dag: Dag, block_of_node: Int64[np.ndarray, " nodes"]) -> Quotient:
+def quotient(dag: DAG, block_of_node: Int64[np.ndarray, " nodes"]) -> Quotient:
     """The quotient by a convex partition into blocks `0, 1, ...`; a block without nodes is isolated.
 
     Raises ValueError, naming the cycle of blocks, if the partition is not convex.
@@ -55,13 +55,13 @@ def quotient(dag: Dag, block_of_node: Int64[np.ndarray, " nodes"]) -> Quotient:
     return result
 
 
-def is_convex(dag: Dag, block_of_node: Int64[np.ndarray, " nodes"]) -> bool:
+def is_convex(dag: DAG, block_of_node: Int64[np.ndarray, " nodes"]) -> bool:
     """Whether the quotient by this partition is acyclic."""
     blocks = _bundled(dag, block_of_node).dag
     return find_cycle(blocks.tail, blocks.head, blocks.node_count) is None
 
 
-def _bundled(dag: Dag, block_of_node: Int64[np.ndarray, " nodes"]) -> Quotient:
+def _bundled(dag: DAG, block_of_node: Int64[np.ndarray, " nodes"]) -> Quotient:
     """The quotient, which may have cycles."""
     count = int(block_of_node.max(initial=-1)) + 1
     block = np.append(block_of_node, OPEN)  # an open end, -1, picks the last entry
@@ -71,7 +71,7 @@ def _bundled(dag: Dag, block_of_node: Int64[np.ndarray, " nodes"]) -> Quotient:
     bundle_of_edge = np.full(dag.edge_count, -1, np.int64)
     bundle_of_edge[between] = bundle.reshape(-1)
     port = np.zeros(len(pairs), np.int64)
-    blocks = Dag((count,), pairs[:, 0].copy(), pairs[:, 1].copy(), port, ("bundle",))
+    blocks = DAG((count,), pairs[:, 0].copy(), pairs[:, 1].copy(), port, ("bundle",))
     return Quotient(blocks, bundle_of_edge, rows(bundle_of_edge, len(pairs)))
 
 
@@ -90,7 +90,7 @@ class Wiring:
     entering: Int64[np.ndarray, " cut"]
 
 
-def cut(dag: Dag, first_nodes: Bool[np.ndarray, " nodes"]) -> tuple[Dag, Dag, Wiring]:
+def cut(dag: DAG, first_nodes: Bool[np.ndarray, " nodes"]) -> tuple[DAG, DAG, Wiring]:
     """Cuts a graph in two. The cut edges are in both parts, leaving the first and entering the second.
 
     An edge that is open at both ends stays with the first part. The parts keep the ports; they are not regular any more, so
@@ -122,12 +122,12 @@ def cut(dag: Dag, first_nodes: Bool[np.ndarray, " nodes"]) -> tuple[Dag, Dag, Wi
 
 
 def _part(
-    dag: Dag, chosen: Bool[np.ndarray, " nodes"], kept: Bool[np.ndarray, " edges"]
-) -> tuple[Dag, Int64[np.ndarray, " nodes"], Int64[np.ndarray, " edges"]]:
+    dag: DAG, chosen: Bool[np.ndarray, " nodes"], kept: Bool[np.ndarray, " edges"]
+) -> tuple[DAG, Int64[np.ndarray, " nodes"], Int64[np.ndarray, " edges"]]:
     """The graph of the chosen nodes and kept edges, whose ends outside of it are open; their numbers in the whole."""
     nodes, edges = np.flatnonzero(chosen), np.flatnonzero(kept)
     number = np.full(dag.node_count + 1, OPEN, np.int64)
     number[nodes] = np.arange(len(nodes))
     names = None if dag.names is None else tuple(dag.names[node] for node in nodes.tolist())
-    part = Dag((len(nodes),), number[dag.tail[edges]], number[dag.head[edges]], dag.port[edges], dag.ports, None, names)
+    part = DAG((len(nodes),), number[dag.tail[edges]], number[dag.head[edges]], dag.port[edges], dag.ports, None, names)
     return part, nodes, edges

@@ -13,7 +13,7 @@ OPEN = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Dag:
+class DAG:
     """A directed acyclic graph with classed and open edges.
 
     `tail[e]`, `head[e]` are node numbers or OPEN, both OPEN only along a regular axis of size 0, where what enters leaves at
@@ -60,7 +60,7 @@ class Dag:
 
         return line_edges(self)
 
-    def reversed(self) -> Dag:
+    def reversed(self) -> DAG:
         """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`
         of the graph."""
-        return Dag(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names)
+        return DAG(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names)

@@ -9,22 +9,22 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import Rows, rows
 
 NARROW = 64
 """Frontiers below this many nodes are followed one node at a time: there numpy's overhead of a call costs more."""
 
 
-def node_levels(dag: Dag) -> Int64[np.ndarray, " nodes"]:
-    """The level of each node, from 0. Raises ValueError if the graph has a cycle, which no `Dag` may have."""
+def node_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
+    """The level of each node, from 0. Raises ValueError if the graph has a cycle, which no `DAG` may have."""
     levels = _peel(dag.tail, dag.head, dag.node_count)
     if levels.size and levels.min() < 0:
-        raise ValueError("a Dag must be acyclic, and this one has a cycle")
+        raise ValueError("a DAG must be acyclic, and this one has a cycle")
     return levels
 
 
-def latest_levels(dag: Dag) -> Int64[np.ndarray, " nodes"]:
+def latest_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
     """The highest level that each node can have while the number of levels stays the same.
 
     In a tree, leaves wait until their parent is about to need them, so that few states are alive at a time.
@@ -33,7 +33,7 @@ def latest_levels(dag: Dag) -> Int64[np.ndarray, " nodes"]:
     return int(from_end.max(initial=0)) - from_end
 
 
-def edge_levels(dag: Dag, levels: Int64[np.ndarray, " nodes"] | None = None) -> Int64[np.ndarray, " edges"]:
+def edge_levels(dag: DAG, levels: Int64[np.ndarray, " nodes"] | None = None) -> Int64[np.ndarray, " edges"]:
     """The level from which an edge's state exists: one more than its tail's, 0 for edges from outside.
 
     A node may read its incoming edges at its own level, so a node's level is the largest of its incoming edges' (0 if none),
@@ -43,7 +43,7 @@ def edge_levels(dag: Dag, levels: Int64[np.ndarray, " nodes"] | None = None) -> 
     return np.append(known, -1)[dag.tail] + 1
 
 
-def topological_order(dag: Dag) -> Int64[np.ndarray, " nodes"]:
+def topological_order(dag: DAG) -> Int64[np.ndarray, " nodes"]:
     """The nodes by level, then number."""
     return np.argsort(node_levels(dag), kind="stable")
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import Rows, rows, within
 from stmlang.graph.limits import refuse_above_largest
 
 
-def incoming(dag: Dag) -> Rows:
+def incoming(dag: DAG) -> Rows:
     """The edges that enter each node, open ones included."""
     return rows(dag.head, dag.node_count)
 
 
-def outgoing(dag: Dag) -> Rows:
+def outgoing(dag: DAG) -> Rows:
     """The edges that leave each node, open ones included."""
     return rows(dag.tail, dag.node_count)
 
 
-def line_count(dag: Dag) -> int:
+def line_count(dag: DAG) -> int:
     """How many line edges there are: the sum over the nodes of in-degree times out-degree.
 
     Both degrees are below 2^31 and each edge has one tail, so the sum stays below 2^62 and int64 holds it exactly.
@@ -30,7 +30,7 @@ def line_count(dag: Dag) -> int:
     return int(in_degree[dag.tail[dag.tail >= 0]].sum())
 
 
-def line_edges(dag: Dag) -> Int64[np.ndarray, "line_edges 2"]:
+def line_edges(dag: DAG) -> Int64[np.ndarray, "line_edges 2"]:
     """All line edges `(incoming edge, outgoing edge)`, sorted by node, then outgoing, then incoming edge.
 
     Raises SpecError (STM3303) if there are more than 2^31 - 1.
@@ -45,7 +45,7 @@ def line_edges(dag: Dag) -> Int64[np.ndarray, "line_edges 2"]:
     return pairs
 
 
-def reversed_line_edges(dag: Dag) -> Int64[np.ndarray, " line_edges"]:
+def reversed_line_edges(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     """The line edge `k` of `dag.reversed()` is the line edge `result[k]` of `dag`, walked backwards."""
     count, ahead, back = dag.edge_count, dag.line_edges, dag.reversed().line_edges
     declared = ahead[:, 0] * count + ahead[:, 1]

@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Int64, UInt8
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import edge_levels, node_levels
 
 
-def is_multitree(dag: Dag, line: Int64[np.ndarray, "kept 2"]) -> bool:
+def is_multitree(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> bool:
     """Whether the line graph made of these line edges has at most one path between any two edges.
 
     Two different paths with the same ends part at some edge and go on along two of its successors. So it is a multitree exactly
@@ -63,7 +63,7 @@ def turns_are_multitree(allowed: Bool[np.ndarray, "out in"]) -> bool:
         remaining &= ~removable
 
 
-def straight_first(dag: Dag) -> Int64[np.ndarray, " line_edges"]:
+def straight_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     """The default priority of `greedy_multitree`: the rank of each line edge, those that go straight first.
 
     A path is straight that keeps its stride. An edge's strides are the levels it skips and the distance of its nodes in the
@@ -91,7 +91,7 @@ def straight_first(dag: Dag) -> Int64[np.ndarray, " line_edges"]:
     return rank
 
 
-def greedy_multitree(dag: Dag, priority: Int64[np.ndarray, " line_edges"] | None = None) -> Bool[np.ndarray, " line_edges"]:
+def greedy_multitree(dag: DAG, priority: Int64[np.ndarray, " line_edges"] | None = None) -> Bool[np.ndarray, " line_edges"]:
     """A mask over `dag.line_edges` that leaves a multitree to which no further line edge can be added.
 
     Line edges are tried in order of `priority` (default: `straight_first`), then of number. One from `a` to `b` is kept unless
@@ -126,7 +126,7 @@ def _members(bits: UInt8[np.ndarray, " bytes"]) -> Int64[np.ndarray, " members"]
     return np.flatnonzero(np.unpackbits(bits))
 
 
-def reach(dag: Dag, line: Int64[np.ndarray, "kept 2"]) -> int:
+def reach(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> int:
     """How many ordered pairs of different nodes are joined by a path of edges that uses only these line edges."""
     successors = _successors(dag, line)
     heard, from_node = [0] * dag.edge_count, [0] * dag.node_count
@@ -141,7 +141,7 @@ def reach(dag: Dag, line: Int64[np.ndarray, "kept 2"]) -> int:
     return sum(nodes.bit_count() for nodes in from_node)
 
 
-def _successors(dag: Dag, line: Int64[np.ndarray, "kept 2"]) -> list[list[int]]:
+def _successors(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> list[list[int]]:
     """For each edge those that follow it along a line edge."""
     following: list[list[int]] = [[] for _ in range(dag.edge_count)]
     pairs: list[tuple[int, int]] = line.tolist()
@@ -150,6 +150,6 @@ def _successors(dag: Dag, line: Int64[np.ndarray, "kept 2"]) -> list[list[int]]:
     return following
 
 
-def _from_the_end(dag: Dag) -> list[int]:
+def _from_the_end(dag: DAG) -> list[int]:
     """The edges in an order in which each comes after all edges that it can lead to."""
     return np.argsort(-edge_levels(dag, node_levels(dag)), kind="stable").tolist()

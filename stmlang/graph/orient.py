@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.build import ragged_dag
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import Rows, rows
 
 Order = Literal["index", "degree", "bfs", "random"]
 
 
-def orient(edges: Int64[np.ndarray, "edges 2"], node_count: int, order: Order = "index", seed: int = 0) -> Dag:
+def orient(edges: Int64[np.ndarray, "edges 2"], node_count: int, order: Order = "index", seed: int = 0) -> DAG:
     """The DAG with one directed edge for each row of `edges`, in the same order; repeated rows stay parallel edges.
 
     * `index`: by number.

@@ -1,12 +1,12 @@
 """Shapes of everything a scan takes and gives: one rule, `(*nodes, head, [direction], ...)`.
 
 On a regular topology the node axes are the grid's own and a port index is a dense axis. On any other one an array that belongs
-to edges or to pairs of edges has one axis of them, in the order of `Dag`, in place of its node axes.
+to edges or to pairs of edges has one axis of them, in the order of `DAG`, in place of its node axes.
 """
 
 from __future__ import annotations
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.scan.topology import is_regular, ports
@@ -32,7 +32,7 @@ def index_size(scan: Scan, index: Index) -> int:
             return scan.track
 
 
-def leaf_shape(scan: Scan, dag: Dag, leaf: Leaf) -> Shape:
+def leaf_shape(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
     """The shape of a leaf's array (the rule is in `Leaf`): `(*sites, head, [direction], *indices)`."""
     direction = (len(scan.directions),) if leaf.directional and len(scan.directions) > 1 else ()
     dense = is_regular(scan.topology)
@@ -41,7 +41,7 @@ def leaf_shape(scan: Scan, dag: Dag, leaf: Leaf) -> Shape:
     return (*sites, scan.heads, *direction, *(index_size(scan, index) for index in axes))
 
 
-def leaf_sites(scan: Scan, dag: Dag, leaf: Leaf) -> Shape:
+def leaf_sites(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
     """The axes in front of a leaf's head axis, were it no `param`: those of the nodes, one of edges, or one of line edges."""
     if is_regular(scan.topology):
         return dag.node_shape
@@ -54,23 +54,23 @@ def leaf_sites(scan: Scan, dag: Dag, leaf: Leaf) -> Shape:
             return (len(dag.line_edges),)
 
 
-def query_shape(scan: Scan, dag: Dag) -> Shape:
+def query_shape(scan: Scan, dag: DAG) -> Shape:
     """Of `q` and of `k`: `(*nodes, head, key)`."""
     return (*dag.node_shape, scan.heads, scan.key)
 
 
-def value_shape(scan: Scan, dag: Dag) -> Shape:
+def value_shape(scan: Scan, dag: DAG) -> Shape:
     """Of `v`: `(*nodes, head, value)`."""
     return (*dag.node_shape, scan.heads, scan.value)
 
 
-def output_shape(scan: Scan, dag: Dag) -> Shape:
+def output_shape(scan: Scan, dag: DAG) -> Shape:
     """Of the result: as `v`; where directions are concatenated, `(*nodes, direction * head, value)`."""
     count = len(scan.directions) if scan.combine == "concat" else 1
     return (*dag.node_shape, count * scan.heads, scan.value)
 
 
-def gating_shape(scan: Scan, dag: Dag) -> Shape:
+def gating_shape(scan: Scan, dag: DAG) -> Shape:
     """Of the gating matrix: `(*source nodes, *target nodes, head)`, heads as in the result."""
     return (*dag.node_shape, *dag.node_shape, output_shape(scan, dag)[-2])
 
@@ -81,7 +81,7 @@ def edge_state_shape(scan: Scan) -> Shape:
     return (scan.heads, *track, scan.key, scan.value + (scan.normalize != "none"))
 
 
-def state_shapes(scan: Scan, dag: Dag, *, final: bool = False) -> tuple[dict[str, Shape], ...]:
+def state_shapes(scan: Scan, dag: DAG, *, final: bool = False) -> tuple[dict[str, Shape], ...]:
     """For each direction and port, the shape of the states on the edges that enter (or leave, if `final`).
 
     Regular: `(*other axes, head, [track], key, value)`. Else `(edges of that port that enter, head, [track], key, value)`;

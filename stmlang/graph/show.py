@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels
 from stmlang.graph.line import line_count
 
@@ -27,7 +27,7 @@ class Statistics:
     most_out: int
 
 
-def statistics(dag: Dag) -> Statistics:
+def statistics(dag: DAG) -> Statistics:
     """Counts of a graph, without making its line graph."""
     widths = np.bincount(node_levels(dag))
     degrees = (np.bincount(end[end >= 0], minlength=1) for end in (dag.head, dag.tail))
@@ -46,7 +46,7 @@ def statistics(dag: Dag) -> Statistics:
     )
 
 
-def describe(dag: Dag) -> str:
+def describe(dag: DAG) -> str:
     """The statistics as aligned lines of text."""
     found = statistics(dag)
     shape = " x ".join(str(size) for size in dag.node_shape)

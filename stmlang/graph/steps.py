@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import within
 from stmlang.graph.levels import latest_levels, node_levels
 from stmlang.graph.limits import LARGEST
@@ -29,7 +29,7 @@ class Arcs:
     """What a sweep does, in any order. Arc `a` reads item `read[a]` (or nothing), is part of the state of edge `edge[a]`, which
     is added to item `write[a]`; `number[a]` says which edge or line edge its gate belongs to (or none: it passes a state
     straight on). All arcs that lead to an item have one level, above those of the arcs that lead to what they read.
-    `initial` items, in the order of `Dag.entering`, have a state from the start; `final` ones are those of `Dag.leaving`."""
+    `initial` items, in the order of `DAG.entering`, have a state from the start; `final` ones are those of `DAG.leaving`."""
 
     items: int
     edges: int
@@ -42,7 +42,7 @@ class Arcs:
     final: Int64[np.ndarray, " leaving"]
 
 
-def node_arcs(dag: Dag) -> Arcs:
+def node_arcs(dag: DAG) -> Arcs:
     """The sweep over node states. Items are nodes, then entering edges, then leaving ones; each edge is an arc."""
     nodes, entering, leaving = dag.node_count, dag.entering, dag.leaving
     level = thrifty_levels(dag)
@@ -55,7 +55,7 @@ def node_arcs(dag: Dag) -> Arcs:
     return Arcs(nodes + len(entering) + len(leaving), dag.edge_count, read, every, write, every, at, initial, final)
 
 
-def edge_arcs(dag: Dag) -> Arcs:
+def edge_arcs(dag: DAG) -> Arcs:
     """The sweep over edge states. Items are edges, and entering ones a second time, as what is given; line edges are arcs, and
     one more leads to each edge that is not the end of any."""
     edges, entering, line = dag.edge_count, dag.entering, dag.line_edges
@@ -79,20 +79,20 @@ def edge_arcs(dag: Dag) -> Arcs:
     )
 
 
-def edge_level_sizes(dag: Dag) -> Int64[np.ndarray, " levels"]:
+def edge_level_sizes(dag: DAG) -> Int64[np.ndarray, " levels"]:
     """How many arcs the levels of `edge_arcs` have, found without the line edges."""
     into = np.bincount(dag.head[dag.head != OPEN], minlength=dag.node_count)
     arcs = np.where(dag.tail == OPEN, 1, np.maximum(np.append(into, 1)[dag.tail], 1))
     return np.bincount(_edge_times(dag, thrifty_levels(dag)), arcs, minlength=1).astype(np.int64)
 
 
-def _edge_times(dag: Dag, level: Int64[np.ndarray, " nodes"]) -> Int64[np.ndarray, " edges"]:
+def _edge_times(dag: DAG, level: Int64[np.ndarray, " nodes"]) -> Int64[np.ndarray, " edges"]:
     """The level at which each edge's state is made; an entering one is passed on to itself just before its node reads it."""
     before = np.append(level, 1)[dag.head] - 1
     return np.where(dag.tail == OPEN, before, np.append(level, 0)[dag.tail]) + 1
 
 
-def thrifty_levels(dag: Dag) -> Int64[np.ndarray, " nodes"]:
+def thrifty_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
     """The earliest or the latest levels, whichever keep fewer edge states alive at a time; the earliest if they draw.
 
     On trees the latest win by far: a leaf far from the end of the longest path waits until it is needed.
@@ -101,7 +101,7 @@ def thrifty_levels(dag: Dag) -> Int64[np.ndarray, " nodes"]:
     return latest if _most_alive(dag, latest) < _most_alive(dag, earliest) else earliest
 
 
-def _most_alive(dag: Dag, level: Int64[np.ndarray, " nodes"]) -> int:
+def _most_alive(dag: DAG, level: Int64[np.ndarray, " nodes"]) -> int:
     """How many edges at once have been written and not yet read."""
     steps, at = int(level.max(initial=-1)) + 1, np.append(level + 1, 0)
     written = np.where(dag.tail == OPEN, 0, at[dag.tail])

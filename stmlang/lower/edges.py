@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Int
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.lower.operands import Operands, Scalars, scalars
 from stmlang.lower.tables import ABSENT, Places, take
 
@@ -22,7 +22,7 @@ class EdgeTables(NamedTuple):
     mark: Int[Places, " edge"] | None
 
 
-def edge_tables(dag: Dag) -> EdgeTables:
+def edge_tables(dag: DAG) -> EdgeTables:
     """The tables of a DAG."""
     line = dag.line_edges.astype(np.int32)
     line_in, line_out = line[:, 0], line[:, 1]

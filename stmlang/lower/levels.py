@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import NONE, Arcs, edge_arcs, node_arcs, steps
 from stmlang.lower.adjoint import with_adjoint
@@ -66,20 +66,20 @@ class Levels(NamedTuple):
     origin: Int[Places, " edge"]
 
 
-def node_levels_tables(dag: Dag, width: int) -> Levels:
+def node_levels_tables(dag: DAG, width: int) -> Levels:
     """Tables for node states, with `width` edges to a step."""
     arcs = node_arcs(dag)
     return _tables(dag, arcs, node_arcs(dag.reversed()), arcs.read, width)
 
 
-def edge_levels_tables(dag: Dag, width: int) -> Levels:
+def edge_levels_tables(dag: DAG, width: int) -> Levels:
     """Tables for edge states, with `width` line edges to a step."""
     back = edge_arcs(dag.reversed())
     number = np.append(reversed_line_edges(dag), NONE)[back.number]
     return _tables(dag, edge_arcs(dag), replace(back, number=number), np.arange(dag.edge_count), width)
 
 
-def _tables(dag: Dag, ahead: Arcs, back: Arcs, origin: np.ndarray, width: int) -> Levels:
+def _tables(dag: DAG, ahead: Arcs, back: Arcs, origin: np.ndarray, width: int) -> Levels:
     tail, head = (np.where(end < 0, ABSENT, end).astype(np.int32) for end in (dag.tail, dag.head))
     return Levels(_walk(ahead, width), _walk(back, width), tail, head, origin.astype(np.int32))
 

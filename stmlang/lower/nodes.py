@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.steps import node_arcs
 from stmlang.lower.gates import straight
 from stmlang.lower.levels import Levels, node_levels_tables, run_levels
@@ -33,7 +33,7 @@ def single_tables(setup: Setup) -> Single | None:
     return _single(setup.dag) if facts is None or facts.rank_one is None else None
 
 
-def _single(dag: Dag) -> Single:
+def _single(dag: DAG) -> Single:
     line = dag.line_edges
     entering = np.bincount(line[:, 1], minlength=dag.edge_count)
     alone = entering[line[:, 1]] == 1

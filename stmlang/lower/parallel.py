@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
 from stmlang.lower.block import Block
 from stmlang.lower.grid import node_blocks
@@ -41,7 +41,7 @@ class Top(NamedTuple):
     leaving: Int[Places, " leaving"]
 
 
-def leaf_tables(dag: Dag, order: np.ndarray, blocks: int) -> tuple[Leaves, list[Border]]:
+def leaf_tables(dag: DAG, order: np.ndarray, blocks: int) -> tuple[Leaves, list[Border]]:
     """The nodes of `order` as blocks, filled up to `blocks` with empty ones."""
     into: list[list[int]] = [[] for _ in range(blocks)]
     out: list[list[int]] = [[] for _ in range(blocks)]
@@ -56,7 +56,7 @@ def leaf_tables(dag: Dag, order: np.ndarray, blocks: int) -> tuple[Leaves, list[
     return Leaves(padded(into), padded(out), line), [Border(tuple(a), tuple(b)) for a, b in zip(into, out, strict=True)]
 
 
-def _line_table(dag: Dag, place: np.ndarray, into: list[list[int]], out: list[list[int]]) -> np.ndarray:
+def _line_table(dag: DAG, place: np.ndarray, into: list[list[int]], out: list[list[int]]) -> np.ndarray:
     """Number of the line edge from each entering to each leaving edge of a node."""
     shape = (len(into), max((len(row) for row in into), default=0), max((len(row) for row in out), default=0))
     table = np.full(shape, ABSENT, np.int32)

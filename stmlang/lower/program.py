@@ -11,7 +11,7 @@ import numpy as np
 
 from stmlang.facts import Factored, RankOne
 from stmlang.facts.factored import sole_form
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.multitree import greedy_multitree
 from stmlang.lower import (
@@ -68,7 +68,7 @@ class Program:
     """Everything static. `tables` (numpy) is a pytree that the caller passes back to `run`, so that no index is a constant."""
 
     problem: Problem
-    dag: Dag
+    dag: DAG
     candidate: Candidate
 
     @property
@@ -155,7 +155,7 @@ class Program:
         return Sites(tail, head, _line_edges(declared, dag) if self._meets_line_edges else None, port, mask)
 
 
-def _line_edges(declared: Dag, dag: Dag) -> LineEdges:
+def _line_edges(declared: DAG, dag: DAG) -> LineEdges:
     """The line edges of the declared graph, seen in the direction of another that may be its reverse."""
     line = declared.line_edges
     into, out = (line[:, 0], line[:, 1]) if dag is declared else (line[:, 1], line[:, 0])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import index_size
 from stmlang.lower.lanes import Lane
 from stmlang.lower.operands import flip
@@ -35,7 +35,7 @@ def entering_state(
     return jnp.stack(parts)
 
 
-def _given(program: Program, dag: Dag, state: Mapping[str, Array], direction: int) -> Array:
+def _given(program: Program, dag: DAG, state: Mapping[str, Array], direction: int) -> Array:
     """One direction's state, `(head, edge, track, key, value)`."""
     scan, parts = program.scan, list[Array]()
     for number, port in enumerate(dag.ports):
@@ -50,7 +50,7 @@ def _given(program: Program, dag: Dag, state: Mapping[str, Array], direction: in
     return together if dag.regular is not None else jnp.take(together, _by_port(dag, dag.entering), axis=1)
 
 
-def _by_port(dag: Dag, edges: np.ndarray) -> np.ndarray:
+def _by_port(dag: DAG, edges: np.ndarray) -> np.ndarray:
     """Where each of the edges stands once they are sorted by port."""
     return np.argsort(np.argsort(dag.port[edges], kind="stable")).astype(np.int32)
 
@@ -63,7 +63,7 @@ def leaving_state(program: Program, found: Sequence[Array]) -> State:
     return tuple(states)
 
 
-def _taken_apart(program: Program, dag: Dag, state: Array, direction: int) -> dict[str, Array]:
+def _taken_apart(program: Program, dag: DAG, state: Array, direction: int) -> dict[str, Array]:
     """`(head, edge, track, key, value)` as one array for each port."""
     scan = program.scan
     state = jnp.moveaxis(state, 0, 1)

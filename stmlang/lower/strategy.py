@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxtyping import Array
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.lower.block import Block
 from stmlang.lower.operands import Operands
 from stmlang.plan.candidate import ConfigValue
@@ -24,7 +24,7 @@ class Setup:
     all directions, which are flips of it. `axes` are the sizes of a regular topology, else None."""
 
     problem: Problem
-    dag: Dag
+    dag: DAG
     config: Mapping[str, ConfigValue]
 
     @property
@@ -43,7 +43,7 @@ class Whole:
     """A strategy that makes the whole DAG one block, so that directions can share one attention pass.
 
     `block(setup, tables, operands)` has batch axes (direction, head), nodes in order of their number (regular: C order of the
-    flipped grid), and borders in the order of `Dag.entering` and `Dag.leaving` (regular: see `stmlang.lower.sweep`).
+    flipped grid), and borders in the order of `DAG.entering` and `DAG.leaving` (regular: see `stmlang.lower.sweep`).
 
     Where `outputs` is given it takes the place of attention with the block's gating matrix, and the block is made only for
     states: `outputs(setup, tables, operands)` is what nodes read of each other in declared coordinates, `(direction, head,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import index_size
 from stmlang.lower.tables import take
 from stmlang.nn.errors import require_array, require_names
@@ -35,7 +35,7 @@ class Leaves(eqx.Module):
     leaves: tuple[Leaf, ...] = eqx.field(static=True)
     forward: tuple[bool, ...] = eqx.field(static=True)
 
-    def __init__(self, scan: Scan, dag: Dag | None, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
+    def __init__(self, scan: Scan, dag: DAG | None, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
         """`dim` node features and `edge_dim` features of each edge; parameters of data type `dtype`. Regular topologies need no
         `dag`."""
         self.leaves = scan.leaves

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Leaf
 
 Site = Literal["node", "out", "in", "pair"]
@@ -42,7 +42,7 @@ class EdgeTables(eqx.Module):
     middle: Int32[Array, " line_edges"]
 
     @staticmethod
-    def of(dag: Dag) -> EdgeTables:
+    def of(dag: DAG) -> EdgeTables:
         """The tables of a graph."""
         incoming, outgoing = dag.line_edges[:, 0], dag.line_edges[:, 1]
         tail, head = (np.where(ends < 0, dag.node_count, ends) for ends in (dag.tail, dag.head))

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST
 
@@ -71,7 +71,7 @@ def _window_sums(values: Int64[np.ndarray, " sums"], window: int) -> Int64[np.nd
     return total[window:] - total[:-window]
 
 
-def ragged_counts(dag: Dag) -> Counts:
+def ragged_counts(dag: DAG) -> Counts:
     """Counted. An edge's state lives from the level of its tail to that of its head."""
     nodes = dag.node_count
     inner_tail, inner_head = dag.tail[dag.tail != OPEN], dag.head[dag.head != OPEN]
@@ -110,7 +110,7 @@ class Cut:
     boundary: int
 
 
-def interval_cut(dag: Dag, order: Int64[np.ndarray, " nodes"], size: int) -> Cut:
+def interval_cut(dag: DAG, order: Int64[np.ndarray, " nodes"], size: int) -> Cut:
     """Cut a topological order into intervals, which makes every block convex and their order topological too."""
     nodes = dag.node_count
     blocks = -(-nodes // size)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
 from stmlang.graph.steps import step_count
 from stmlang.plan.candidate import Candidate, Stage
@@ -33,7 +33,7 @@ def sweep_width(problem: Problem, sizes: Int64[np.ndarray, " levels"]) -> int:
             return best[1]
 
 
-def branchless(dag: Dag) -> bool:
+def branchless(dag: DAG) -> bool:
     """Whether every node has at most one incoming or at most one outgoing edge: then any transition is of rank one, with the
     transition itself as one factor."""
     ends = (np.bincount(end[end >= 0], minlength=dag.node_count) for end in (dag.head, dag.tail))

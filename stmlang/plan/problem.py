@@ -13,7 +13,7 @@ from jaxtyping import Int64
 
 from stmlang.facts import Facts
 from stmlang.graph.build import dag_of
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
 from stmlang.graph.limits import LARGEST, refuse_above_largest
 from stmlang.plan.counts import Counts, Cut, interval_cut, ragged_counts, regular_counts
@@ -42,7 +42,7 @@ class Problem:
 
     scan: Scan
     facts: Facts | None
-    dag: Dag | None
+    dag: DAG | None
     counts: Counts
     axes: tuple[int, ...] | None
     dtype: DtypeName
@@ -54,7 +54,7 @@ class Problem:
     def of(
         cls,
         scan: Scan,
-        dag: Dag | None,
+        dag: DAG | None,
         dtype: DtypeName = "float32",
         *,
         facts: Facts | None = None,

@@ -13,7 +13,7 @@ import jax
 from stmlang.check import load
 from stmlang.facts import Facts, analyse
 from stmlang.graph.build import dag_of
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.lower.program import Program
 from stmlang.plan.calibration import usable_cores
 from stmlang.plan.candidate import ConfigValue
@@ -81,12 +81,12 @@ class Prepared:
     """
 
     declared: Scan
-    graph: Dag | None
+    graph: DAG | None
     facts: Facts
     problem: Problem
 
     @cached_property
-    def dag(self) -> Dag:
+    def dag(self) -> DAG:
         """The graph, built when it is first asked for."""
         return dag_of(self.declared.topology) if self.graph is None else self.graph
 

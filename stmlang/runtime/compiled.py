@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.lower.execute import gating, run
 from stmlang.lower.program import Bundle, Program
 from stmlang.lower.states import State
@@ -201,7 +201,7 @@ class CompiledScan(eqx.Module):
         return self.signature.dtype
 
     @property
-    def dag(self) -> Dag:
+    def dag(self) -> DAG:
         return self.compilation.program.dag
 
     @property

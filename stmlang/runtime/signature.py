@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import Shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
 from stmlang.scan.scan import Scan
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -32,7 +32,7 @@ class Signature:
     dtype: str
 
     @classmethod
-    def of(cls, scan: Scan, dag: Dag, dtype: str) -> Signature:
+    def of(cls, scan: Scan, dag: DAG, dtype: str) -> Signature:
         query, value = query_shape(scan, dag), value_shape(scan, dag)
         return cls(
             inputs={"q": query, "k": query, "v": value},

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import edge_state_shape, leaf_sites
 from stmlang.scan.scan import Scan
 from stmlang.verify.derivative import Arguments
@@ -26,7 +26,7 @@ def copies(scan: Scan, count: int) -> Scan:
     return replace(scan, heads=count * scan.heads)
 
 
-def side_by_side(scan: Scan, dag: Dag, arguments: Sequence[Arguments]) -> Arguments:
+def side_by_side(scan: Scan, dag: DAG, arguments: Sequence[Arguments]) -> Arguments:
     """Arguments of several evaluations as those of one of `copies`. All have initial states, or none."""
 
     def joined(axis: int, pick: Callable[[Arguments], npt.ArrayLike]) -> Array:

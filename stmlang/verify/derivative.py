@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Scan
 from stmlang.verify.functions import Floats, floats
 from stmlang.verify.reference import ReferenceResult, reference
@@ -31,7 +31,7 @@ class Arguments:
     initial: Sequence[Mapping[str, npt.ArrayLike]] | None = None
 
 
-def derivative(scan: Scan, dag: Dag, at: Arguments, along: Arguments) -> ReferenceResult:
+def derivative(scan: Scan, dag: DAG, at: Arguments, along: Arguments) -> ReferenceResult:
     """The derivative of result and final states at a point along a change of all its arguments. The change may lack gates and
     states; they stay as they are then.
 

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import index_size, leaf_shape, query_shape, value_shape
 from stmlang.scan.expression import (
     INDICES,
@@ -99,7 +99,7 @@ class DirectionGates:
 
 def evaluate_gates(
     scan: Scan,
-    dag: Dag,
+    dag: DAG,
     q: npt.ArrayLike,
     k: npt.ArrayLike,
     v: npt.ArrayLike,
@@ -144,7 +144,7 @@ def _checked(name: str, array: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
 class Evaluator:
     """Evaluates the gates of one direction, in order."""
 
-    def __init__(self, scan: Scan, dag: Dag, direction: int, inputs: dict[str, Floats], leaves: dict[str, Floats]) -> None:
+    def __init__(self, scan: Scan, dag: DAG, direction: int, inputs: dict[str, Floats], leaves: dict[str, Floats]) -> None:
         self.scan, self.dag, self.direction = scan, dag, direction
         self.sites = sites_of(dag, scan.directions[direction])
         self.inputs, self.leaves = inputs, leaves

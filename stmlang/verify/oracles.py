@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import gating_shape, output_shape
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
@@ -107,7 +107,7 @@ def gating_by_paths(graph: LineGraph) -> Floats:
 
 def gating_matrix(
     scan: Scan,
-    dag: Dag,
+    dag: DAG,
     q: npt.ArrayLike,
     k: npt.ArrayLike,
     v: npt.ArrayLike,
@@ -128,7 +128,7 @@ def gating_matrix(
 
 def solved(
     scan: Scan,
-    dag: Dag,
+    dag: DAG,
     q: npt.ArrayLike,
     k: npt.ArrayLike,
     v: npt.ArrayLike,

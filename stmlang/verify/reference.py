@@ -24,7 +24,7 @@ from typing import assert_never
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import edge_state_shape, output_shape, state_shapes
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Direction, Scan
@@ -48,7 +48,7 @@ class ReferenceResult:
 
 def reference(
     scan: Scan,
-    dag: Dag,
+    dag: DAG,
     q: npt.ArrayLike,
     k: npt.ArrayLike,
     v: npt.ArrayLike,
@@ -149,7 +149,7 @@ def normalized(scan: Scan, h: Floats) -> Floats:
             assert_never(scan.normalize)
 
 
-def open_edges(dag: Dag, direction: Direction, port: int, final: bool) -> npt.NDArray[np.int64]:
+def open_edges(dag: DAG, direction: Direction, port: int, final: bool) -> npt.NDArray[np.int64]:
     """The edges of a port that enter (or leave, if `final`) in a direction, in the order of the state arrays."""
     first = (direction.senses[port] > 0) != final
     if dag.regular is not None:
@@ -159,7 +159,7 @@ def open_edges(dag: Dag, direction: Direction, port: int, final: bool) -> npt.ND
     return edges[dag.port[edges] == port]
 
 
-def entering_states(scan: Scan, dag: Dag, number: int, initial: Mapping[str, npt.ArrayLike]) -> Floats:
+def entering_states(scan: Scan, dag: DAG, number: int, initial: Mapping[str, npt.ArrayLike]) -> Floats:
     """States `(edge, head, track, key, value)` of all edges: the given ones on those that enter, zero elsewhere."""
     head, *track, key, value = edge_state_shape(scan)
     dtype = np.result_type(np.float64, *(floats(array) for array in initial.values()))
@@ -178,7 +178,7 @@ def entering_states(scan: Scan, dag: Dag, number: int, initial: Mapping[str, npt
     return states
 
 
-def leaving_states(scan: Scan, dag: Dag, number: int, states: Floats) -> dict[str, Floats]:
+def leaving_states(scan: Scan, dag: DAG, number: int, states: Floats) -> dict[str, Floats]:
     """The states on the edges that leave, by port, in the layout of `state_shapes`."""
     shapes, direction = state_shapes(scan, dag, final=True)[number], scan.directions[number]
     found = {name: open_edges(dag, direction, port, final=True) for port, name in enumerate(dag.ports)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Direction
 
@@ -26,10 +26,10 @@ class Sites:
     `tail`, `head` are per edge, in the sense of the direction. `out_edge` and `in_edge` list the edges of the out- and
     in-sites. `line` holds, for each pair, its out-site and its in-site. On a regular topology the out-sites are numbered
     node by node and port by port in each, the in-sites too, and the pairs by node, outgoing and incoming port; on others by
-    edge number and by the numbers of `Dag.line_edges`.
+    edge number and by the numbers of `DAG.line_edges`.
     """
 
-    dag: Dag
+    dag: DAG
     tail: Ints
     head: Ints
     out_edge: Ints
@@ -68,7 +68,7 @@ class Sites:
         return self.dag.port[edges[self.within((index,), ports)]]
 
 
-def sites_of(dag: Dag, direction: Direction) -> Sites:
+def sites_of(dag: DAG, direction: Direction) -> Sites:
     """The sites of a direction. Raises ValueError where a DAG that is not regular is to be walked along one port and against
     another: its pairs of edges have no numbers then."""
     senses = np.asarray(direction.senses, dtype=np.int64)
@@ -87,7 +87,7 @@ def sites_of(dag: Dag, direction: Direction) -> Sites:
     return Sites(dag, tail, head, out_edge, in_edge, line)
 
 
-def _regular(dag: Dag, tail: Ints, head: Ints) -> Sites:
+def _regular(dag: DAG, tail: Ints, head: Ints) -> Sites:
     nodes, count = range(dag.node_count), len(dag.ports)
     leaving = {(int(tail[edge]), int(dag.port[edge])): edge for edge in range(dag.edge_count)}
     entering = {(int(head[edge]), int(dag.port[edge])): edge for edge in range(dag.edge_count)}
@@ -102,9 +102,9 @@ def ints(array: Ints) -> list[int]:
     return [int(number) for number in array]
 
 
-def declared_line_edges(dag: Dag) -> list[tuple[int, int]]:
+def declared_line_edges(dag: DAG) -> list[tuple[int, int]]:
     """Pairs (incoming edge, outgoing edge) at a node, along the declared edges: sorted by node, then outgoing, then incoming
-    edge number. The same list as `Dag.line_edges`, found without the code that it checks."""
+    edge number. The same list as `DAG.line_edges`, found without the code that it checks."""
     pairs: list[tuple[int, int]] = []
     entering: list[list[int]] = [[] for _ in range(dag.node_count)]
     leaving: list[list[int]] = [[] for _ in range(dag.node_count)]

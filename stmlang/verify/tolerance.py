@@ -44,7 +44,7 @@ from typing import Literal
 
 import numpy as np
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import output_shape
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
@@ -79,7 +79,7 @@ SHIFT = 1e-6
 """The step in `t`."""
 
 
-def allowances(scan: Scan, dag: Dag, dtype: str, at: Arguments, along: Arguments | None = None) -> ReferenceResult:
+def allowances(scan: Scan, dag: DAG, dtype: str, at: Arguments, along: Arguments | None = None) -> ReferenceResult:
     """How far off every number of the result and the final states may be in a data type; of their derivatives along a change,
     if there is one. Shaped as what `reference` and `derivative` return; infinite where nothing is claimed.
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape, query_shape, value_shape
 from stmlang.scan.expression import (
     INDICES,
@@ -160,7 +160,7 @@ def _find_leaves(expr: Expr, used: dict[str, tuple[Index, ...]]) -> None:
         _find_leaves(part, used)
 
 
-def sample(scan: Scan, dag: Dag, rng: np.random.Generator, values: np.ndarray | None = None) -> list[Evaluator]:
+def sample(scan: Scan, dag: DAG, rng: np.random.Generator, values: np.ndarray | None = None) -> list[Evaluator]:
     """The gates of each direction for random inputs and leaves, drawn from `values` where it is given."""
 
     def draw(shape: tuple[int, ...]) -> np.ndarray:
@@ -172,7 +172,7 @@ def sample(scan: Scan, dag: Dag, rng: np.random.Generator, values: np.ndarray | 
     return evaluate(scan, dag, inputs, leaves)
 
 
-def evaluate(scan: Scan, dag: Dag, inputs: dict[str, np.ndarray], leaves: dict[str, np.ndarray]) -> list[Evaluator]:
+def evaluate(scan: Scan, dag: DAG, inputs: dict[str, np.ndarray], leaves: dict[str, np.ndarray]) -> list[Evaluator]:
     """Each direction's evaluator after it has run; `.gates` holds the values."""
     found = [Evaluator(scan, dag, number, inputs, leaves) for number in range(len(scan.directions))]
     with np.errstate(all="ignore"):

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from stmlang.graph.build import ragged_dag, regular_dag
 from stmlang.graph.cuts import cut, interval_blocks, is_convex, quotient
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import topological_order
 from tests.graph.graphs import banded, dags
 
 
 @settings(deadline=None)
 @given(dag=dags(), size=st.integers(1, 5))
-def test_intervals_are_convex(dag: Dag, size: int) -> None:
+def test_intervals_are_convex(dag: DAG, size: int) -> None:
     blocks = interval_blocks(dag, size)
     counts = np.bincount(blocks)
     assert np.all(counts[:-1] == size)
@@ -39,7 +39,7 @@ def test_intervals_are_convex(dag: Dag, size: int) -> None:
 
 @settings(deadline=None)
 @given(dag=dags(), seed=st.integers(0, 999), count=st.integers(1, 3))
-def test_convexity_is_an_acyclic_quotient(dag: Dag, seed: int, count: int) -> None:
+def test_convexity_is_an_acyclic_quotient(dag: DAG, seed: int, count: int) -> None:
     blocks = np.random.default_rng(seed).integers(0, count, dag.node_count)
     graph = nx.DiGraph()
     for tail, head in zip(dag.tail.tolist(), dag.head.tolist(), strict=True):
@@ -62,7 +62,7 @@ def test_quotient_by_hand() -> None:
 
 @settings(deadline=None)
 @given(dag=dags(), share=st.floats(0, 1))
-def test_cut_and_rejoin(dag: Dag, share: float) -> None:
+def test_cut_and_rejoin(dag: DAG, share: float) -> None:
     """Every edge is in exactly one part, or leaves the first and enters the second where the wiring says so."""
     chosen = np.zeros(dag.node_count, bool)
     chosen[topological_order(dag)[: round(share * dag.node_count)]] = True

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stmlang.graph.build import ragged_dag, regular_dag
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import edge_levels, find_cycle, latest_levels, node_levels, topological_order
 from tests.graph.graphs import banded, dags
 
 
-def longest_paths(dag: Dag) -> list[int]:
+def longest_paths(dag: DAG) -> list[int]:
     graph = nx.MultiDiGraph()
     graph.add_nodes_from(range(dag.node_count))
     closed = (dag.tail != OPEN) & (dag.head != OPEN)
@@ -27,7 +27,7 @@ def longest_paths(dag: Dag) -> list[int]:
 
 @settings(deadline=None)
 @given(dags())
-def test_levels_are_longest_paths(dag: Dag) -> None:
+def test_levels_are_longest_paths(dag: DAG) -> None:
     levels = node_levels(dag)
     assert levels.tolist() == longest_paths(dag)
     order = topological_order(dag).tolist()
@@ -41,7 +41,7 @@ def test_levels_are_longest_paths(dag: Dag) -> None:
 
 @settings(deadline=None)
 @given(dags())
-def test_latest_levels(dag: Dag) -> None:
+def test_latest_levels(dag: DAG) -> None:
     first, last = node_levels(dag), latest_levels(dag)
     assert np.all(first <= last)
     assert last.max(initial=0) == first.max(initial=0)

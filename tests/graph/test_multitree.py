@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stmlang.graph.build import ragged_dag, regular_dag
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import edge_levels
 from stmlang.graph.multitree import greedy_multitree, is_multitree, reach, straight_first, turns_are_multitree
 from tests.graph.graphs import banded, dags
 
 
-def path_counts(dag: Dag, line: np.ndarray) -> np.ndarray:
+def path_counts(dag: DAG, line: np.ndarray) -> np.ndarray:
     """`[from edge, to edge]`, the number of paths in the line graph, each edge having one to itself."""
     counts = np.eye(dag.edge_count, dtype=object)
     levels = edge_levels(dag)
@@ -25,7 +25,7 @@ def path_counts(dag: Dag, line: np.ndarray) -> np.ndarray:
     return counts
 
 
-def reached_pairs(dag: Dag, line: np.ndarray) -> int:
+def reached_pairs(dag: DAG, line: np.ndarray) -> int:
     counts = path_counts(dag, line)
     return len(
         {
@@ -36,7 +36,7 @@ def reached_pairs(dag: Dag, line: np.ndarray) -> int:
     )
 
 
-def closed_grid(*sizes: int) -> tuple[Dag, np.ndarray]:
+def closed_grid(*sizes: int) -> tuple[DAG, np.ndarray]:
     """A grid without its open edges as a plain edge list, and the ports of its edges."""
     grid = regular_dag(sizes, [f"a{axis}" for axis in range(len(sizes))])
     closed = (grid.tail != OPEN) & (grid.head != OPEN)
@@ -45,7 +45,7 @@ def closed_grid(*sizes: int) -> tuple[Dag, np.ndarray]:
 
 @settings(max_examples=200, deadline=None)
 @given(dag=dags(), seed=st.integers(0, 2**32 - 1), density=st.sampled_from([0.3, 0.7, 1.0]))
-def test_is_multitree_counts_paths(dag: Dag, seed: int, density: float) -> None:
+def test_is_multitree_counts_paths(dag: DAG, seed: int, density: float) -> None:
     line = dag.line_edges[np.random.default_rng(seed).random(len(dag.line_edges)) < density]
     assert is_multitree(dag, line) == bool(np.all(path_counts(dag, line) <= 1))
     assert reach(dag, line) == reached_pairs(dag, line)
@@ -82,7 +82,7 @@ def test_turns_without_straight_moves_are_proofs(ports: int, bits: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(dag=dags(), seed=st.one_of(st.none(), st.integers(0, 99)))
-def test_greedy_is_a_maximal_multitree(dag: Dag, seed: int | None) -> None:
+def test_greedy_is_a_maximal_multitree(dag: DAG, seed: int | None) -> None:
     line = dag.line_edges
     priority = None if seed is None else np.random.default_rng(seed).integers(0, 5, len(line))
     kept = greedy_multitree(dag, priority)

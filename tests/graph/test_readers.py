@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stmlang.graph.build import dag_of
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers import read_graph
 from stmlang.graph.readers.read import FORMATS, SUFFIXES
@@ -24,13 +24,13 @@ from stmlang.source.span import SourceFile, Span
 from tests.helpers.data import data_folder
 
 
-def read(folder: Path, name: str, text: str, tree: bool = False, span: Span | None = None) -> Dag:
+def read(folder: Path, name: str, text: str, tree: bool = False, span: Span | None = None) -> DAG:
     path = folder / name
     path.write_bytes(text.encode())
     return read_graph(str(path), tree=tree, span=span)
 
 
-def arrows(dag: Dag) -> list[str]:
+def arrows(dag: DAG) -> list[str]:
     assert dag.names is not None
     return [f"{dag.names[tail]}>{dag.names[head]}" for tail, head in zip(dag.tail.tolist(), dag.head.tolist(), strict=True)]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stmlang.graph.build import complete_tree, ragged_dag
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import latest_levels, node_levels
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import Arcs, Steps, edge_arcs, edge_level_sizes, node_arcs, step_count, steps, thrifty_levels
@@ -21,7 +21,7 @@ PRIME = 10007
 Numbers = np.ndarray
 
 
-def recurrence(dag: Dag, out: Numbers, into: Numbers, source: Numbers, initial: Numbers) -> Numbers:
+def recurrence(dag: DAG, out: Numbers, into: Numbers, source: Numbers, initial: Numbers) -> Numbers:
     """The state of every edge for a transition `out[o] into[i]`, in integers modulo a prime, by the definition."""
     state = np.zeros(dag.edge_count, np.int64)
     state[dag.entering] = initial
@@ -59,7 +59,7 @@ def summed(values: Numbers, places: Numbers, count: int) -> Numbers:
 
 @settings(max_examples=100, deadline=None)
 @given(dag=st.one_of(ragged_dags(), trees()), seed=st.integers(0, 2**32 - 1), width=st.integers(1, 9), held=st.booleans())
-def test_both_sweeps_are_the_recurrence(dag: Dag, seed: int, width: int, held: bool) -> None:
+def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: bool) -> None:
     random = np.random.default_rng(seed)
     out, into, source = random.integers(0, PRIME, (3, dag.edge_count))
     initial = random.integers(0, PRIME, len(dag.entering))
@@ -93,7 +93,7 @@ def test_both_sweeps_are_the_recurrence(dag: Dag, seed: int, width: int, held: b
 
 @settings(max_examples=100, deadline=None)
 @given(dag=st.one_of(ragged_dags(), trees()), width=st.integers(1, 9), arcs_of=st.sampled_from([node_arcs, edge_arcs]))
-def test_tables(dag: Dag, width: int, arcs_of: Callable[[Dag], Arcs]) -> None:
+def test_tables(dag: DAG, width: int, arcs_of: Callable[[DAG], Arcs]) -> None:
     """Places increase, pads come last, what is written is written once a step, every number appears once."""
     arcs = arcs_of(dag)
     made = steps(arcs, width)
@@ -110,7 +110,7 @@ def test_tables(dag: Dag, width: int, arcs_of: Callable[[Dag], Arcs]) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(dag=st.one_of(ragged_dags(), trees()))
-def test_line_edges_are_counted_without_making_them(dag: Dag) -> None:
+def test_line_edges_are_counted_without_making_them(dag: DAG) -> None:
     assert np.trim_zeros(edge_level_sizes(dag), "b").tolist() == np.bincount(edge_arcs(dag).level).tolist()
     line, back = dag.line_edges, dag.reversed().line_edges
     assert line[reversed_line_edges(dag)].tolist() == back[:, ::-1].tolist()

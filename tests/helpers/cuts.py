@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 
 Pieces = Sequence[Sequence[int]]
 """For each axis the sizes of its pieces."""
@@ -52,7 +52,7 @@ def _join(library: Any, parts: dict[tuple[int, ...], Any], grid: tuple[int, ...]
 
 
 def by_parts(
-    evaluate: Callable[..., tuple[Any, Any]], dag: Dag, parts: Sequence[np.ndarray], arguments: tuple, joined: Any = np
+    evaluate: Callable[..., tuple[Any, Any]], dag: DAG, parts: Sequence[np.ndarray], arguments: tuple, joined: Any = np
 ) -> tuple[Any, tuple[dict[str, Any]]]:
     """A DAG cut into convex sets of nodes, in an order in which no edge leads backwards;
     `evaluate(nodes, edges, q, k, v, gates, initial)` gives a part's result and final state, its edges as pairs of its own

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape, query_shape, state_shapes, value_shape
 from stmlang.scan.expression import Index, LeafRef, Number
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Mode, Scan
@@ -83,7 +83,7 @@ def given_scan(
     )
 
 
-def random_inputs(scan: Scan, graph: Dag, seed: int, scale: float = 0.6) -> dict:
+def random_inputs(scan: Scan, graph: DAG, seed: int, scale: float = 0.6) -> dict:
     """Arguments `q, k, v, gates, initial` for a scan: normal numbers, gates uniform between -scale and scale."""
     rng = np.random.default_rng(seed)
     gates = {leaf.name: rng.uniform(-scale, scale, leaf_shape(scan, graph, leaf)) for leaf in scan.leaves}

@@ -13,7 +13,7 @@ import pytest
 
 import stmlang
 from stmlang.graph.build import ragged_dag
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle, node_levels
 from stmlang.graph.orient import Order, orient
 from stmlang.graph.readers import read_graph
@@ -54,7 +54,7 @@ def random_graph(rng: np.random.Generator, most: int) -> Graph:
     return count, tuple((int(place[a]), int(place[b])) for a, b in sorted(pairs) if a != b)
 
 
-def as_dag(graph: Graph) -> Dag:
+def as_dag(graph: Graph) -> DAG:
     ends = np.asarray(graph[1], np.int64).reshape(-1, 2)
     return ragged_dag(graph[0], ends[:, 0], ends[:, 1])
 
@@ -180,7 +180,7 @@ def relabelled(seed: int) -> tuple[Graph, np.ndarray, np.ndarray]:
     return (TANGLE[0], edges), node, edge
 
 
-def carried_over(tree: Tree, old: Dag, new: Dag, node: np.ndarray, edge: np.ndarray) -> Tree:
+def carried_over(tree: Tree, old: DAG, new: DAG, node: np.ndarray, edge: np.ndarray) -> Tree:
     """Arguments of the old graph as arguments of the new one."""
     q, k, v, gates, initial = tree
     to_old = np.argsort(node)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import (
@@ -136,7 +136,7 @@ def test_C01_on_grids_and_graphs(topology: str) -> None:
         assert unmoved(op, tree, moved, ~descendants(op.dag, node)), name
 
 
-def descendants(dag: Dag, node: tuple[int, ...]) -> np.ndarray:
+def descendants(dag: DAG, node: tuple[int, ...]) -> np.ndarray:
     """Which nodes a path leads to from a node, itself among them."""
     reached = np.arange(dag.node_count) == np.ravel_multi_index(node, dag.node_shape)
     inner = (dag.tail >= 0) & (dag.head >= 0)

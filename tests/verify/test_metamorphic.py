@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Direction
 from stmlang.verify.metamorphic import RELATIONS
 from stmlang.verify.metamorphic.graphs import Rewiring, line_numbers, line_pairs, part_of, renumbered, topological_order, turned
@@ -126,7 +126,7 @@ def test_relations_hold_of_every_strategy(case: Case, way: tuple[str, Mapping[st
 
 # --- graphs rewritten
 
-DIAMOND = Dag(
+DIAMOND = DAG(
     (4,),
     np.asarray([-1, 0, 0, 1, 2, 3]),
     np.asarray([0, 1, 2, 3, 3, -1]),

@@ -13,7 +13,7 @@ from pathlib import PurePath
 import numpy as np
 
 from stmlang.graph.build import ragged_dag
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle
 from stmlang.graph.readers.text import Graph, GraphFile
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -49,7 +49,7 @@ SHOWN = 12
 """A longer cycle is printed with its middle left out."""
 
 
-def read_graph(path: str, format: str | None = None, tree: bool = False, span: Span | None = None) -> Dag:
+def read_graph(path: str, format: str | None = None, tree: bool = False, span: Span | None = None) -> DAG:
     """The graph in a file: nodes and edges in the order in which the file gives them, no open edges, the one port `edge`.
 
     `format` is one of `FORMATS`, or None where the suffix decides; `tree` asks for at most one edge out of each node; `span` is

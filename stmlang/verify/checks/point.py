@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Scan
 from stmlang.verify.copies import copies, side_by_side, taken_apart
 from stmlang.verify.derivative import Arguments, derivative
@@ -45,7 +45,7 @@ class Point:
     looked at. `seed` draws changes and cotangents."""
 
     scan: Scan
-    dag: Dag
+    dag: DAG
     dtype: str
     at: Arguments
     seed: int
@@ -167,7 +167,7 @@ def point(trial: Trial, dtype: str, stateful: bool) -> Point:
     return point_at(op.scan, op.dag, dtype, trial.arguments(op), stateful, trial.seed)
 
 
-def point_at(scan: Scan, dag: Dag, dtype: str, arguments: Arguments, stateful: bool, seed: int) -> Point:
+def point_at(scan: Scan, dag: DAG, dtype: str, arguments: Arguments, stateful: bool, seed: int) -> Point:
     """A point at given arguments."""
     at = arguments if stateful else replace(arguments, initial=None)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stmlang.graph.dag import OPEN, Dag
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.scan.scan import Direction, Leaf, Scan
 from stmlang.verify.metamorphic.instance import Floats, Given, Instance, Ints, Outcome, State, port_indices, site_rank
 
@@ -20,20 +20,20 @@ class Rewiring:
     """A graph made of another: `node` and `edge` are the numbers that its nodes and edges have in the old one, and where it is
     `turned` its edges point the other way."""
 
-    dag: Dag
+    dag: DAG
     node: Ints
     edge: Ints
     turned: bool = False
 
 
-def renumbered(dag: Dag, node: Ints, edge: Ints) -> Rewiring:
+def renumbered(dag: DAG, node: Ints, edge: Ints) -> Rewiring:
     """The same graph with its nodes and edges in another order."""
     place = np.empty(dag.node_count, np.int64)
     place[node] = np.arange(dag.node_count)
     return Rewiring(_wired(dag, dag.node_shape, place, edge), node, edge)
 
 
-def part_of(dag: Dag, node: Ints) -> Rewiring:
+def part_of(dag: DAG, node: Ints) -> Rewiring:
     """Some nodes with their edges; those that lead to others are open."""
     place = np.full(dag.node_count, OPEN, np.int64)
     place[node] = np.arange(len(node))
@@ -42,20 +42,20 @@ def part_of(dag: Dag, node: Ints) -> Rewiring:
     return Rewiring(_wired(dag, (len(node),), place, edge), node, edge)
 
 
-def _wired(dag: Dag, shape: tuple[int, ...], place: Ints, edge: Ints) -> Dag:
+def _wired(dag: DAG, shape: tuple[int, ...], place: Ints, edge: Ints) -> DAG:
     def moved(ends: Ints) -> Ints:
         return np.where(ends == OPEN, OPEN, place[ends])
 
-    return Dag(shape, moved(dag.tail[edge]), moved(dag.head[edge]), dag.port[edge], dag.ports)
+    return DAG(shape, moved(dag.tail[edge]), moved(dag.head[edge]), dag.port[edge], dag.ports)
 
 
-def turned(dag: Dag) -> Rewiring:
+def turned(dag: DAG) -> Rewiring:
     """Every edge turned around."""
-    around = Dag(dag.node_shape, dag.head, dag.tail, dag.port, dag.ports)
+    around = DAG(dag.node_shape, dag.head, dag.tail, dag.port, dag.ports)
     return Rewiring(around, np.arange(dag.node_count), np.arange(dag.edge_count), turned=True)
 
 
-def oriented(dag: Dag, direction: Direction) -> tuple[Ints, Ints]:
+def oriented(dag: DAG, direction: Direction) -> tuple[Ints, Ints]:
     """Tails and heads of all edges in the sense of a direction."""
     forward = np.asarray(direction.senses, np.int64)[dag.port] > 0
     return np.where(forward, dag.tail, dag.head), np.where(forward, dag.head, dag.tail)
@@ -64,7 +64,7 @@ def oriented(dag: Dag, direction: Direction) -> tuple[Ints, Ints]:
 # --- states
 
 
-def spread(scan: Scan, dag: Dag, states: State, *, final: bool) -> list[Floats]:
+def spread(scan: Scan, dag: DAG, states: State, *, final: bool) -> list[Floats]:
     """For each direction the states on all edges, those that are given and zero on the others."""
     found: list[Floats] = []
     for direction, ports in zip(scan.directions, states, strict=True):
@@ -76,7 +76,7 @@ def spread(scan: Scan, dag: Dag, states: State, *, final: bool) -> list[Floats]:
     return found
 
 
-def gathered(scan: Scan, dag: Dag, wholes: Sequence[Floats], *, final: bool) -> State:
+def gathered(scan: Scan, dag: DAG, wholes: Sequence[Floats], *, final: bool) -> State:
     """The states of open edges by direction and port, from those on all edges."""
     return tuple(
         {name: whole[_open_edges(dag, direction, port, final)] for port, name in enumerate(dag.ports)}
@@ -84,7 +84,7 @@ def gathered(scan: Scan, dag: Dag, wholes: Sequence[Floats], *, final: bool) -> 
     )
 
 
-def _open_edges(dag: Dag, direction: Direction, port: int, final: bool) -> Ints:
+def _open_edges(dag: DAG, direction: Direction, port: int, final: bool) -> Ints:
     """The edges of a port that enter, or leave if `final`, in order of their number."""
     tail, head = oriented(dag, direction)
     ends = head if final else tail
@@ -116,17 +116,17 @@ def expected(instance: Instance, to: Rewiring, outcome: Outcome) -> Outcome:
     return Outcome(_nodes(instance.dag, to, outcome.h), gathered(around, to.dag, wholes, final=True))
 
 
-def flat_nodes(dag: Dag, array: Floats) -> Floats:
+def flat_nodes(dag: DAG, array: Floats) -> Floats:
     """One axis of nodes in place of all."""
     return array.reshape(dag.node_count, *array.shape[len(dag.node_shape) :])
 
 
-def _nodes(old: Dag, to: Rewiring, array: Floats) -> Floats:
+def _nodes(old: DAG, to: Rewiring, array: Floats) -> Floats:
     chosen = flat_nodes(old, array)[to.node]
     return chosen.reshape(*to.dag.node_shape, *chosen.shape[1:])
 
 
-def _leaf(old: Dag, to: Rewiring, leaf: Leaf, array: Floats) -> Floats:
+def _leaf(old: DAG, to: Rewiring, leaf: Leaf, array: Floats) -> Floats:
     if leaf.kind == "param":
         return array
     match len(port_indices(leaf)):
@@ -138,7 +138,7 @@ def _leaf(old: Dag, to: Rewiring, leaf: Leaf, array: Floats) -> Floats:
             return array[line_numbers(old, to)]
 
 
-def line_pairs(dag: Dag) -> list[tuple[int, int]]:
+def line_pairs(dag: DAG) -> list[tuple[int, int]]:
     """Pairs (incoming edge, outgoing edge) of a node: by node, then outgoing, then incoming edge."""
     pairs: list[tuple[int, int, int]] = []
     entering: list[list[int]] = [[] for _ in range(dag.node_count)]
@@ -152,7 +152,7 @@ def line_pairs(dag: Dag) -> list[tuple[int, int]]:
     return [(into, out) for _, out, into in sorted(pairs)]
 
 
-def line_numbers(old: Dag, to: Rewiring) -> Ints:
+def line_numbers(old: DAG, to: Rewiring) -> Ints:
     """The number in the old graph of each line edge of the new one."""
     number = {pair: place for place, pair in enumerate(line_pairs(old))}
     edges = to.edge.tolist()
@@ -171,7 +171,7 @@ def side_by_side(first: Instance, second: Given) -> Instance:
     def doubled(ends: Ints) -> Ints:
         return np.concatenate([ends, np.where(ends == OPEN, OPEN, ends + count)])
 
-    both = Dag((2 * count,), doubled(dag.tail), doubled(dag.head), np.concatenate([dag.port, dag.port]), dag.ports)
+    both = DAG((2 * count,), doubled(dag.tail), doubled(dag.head), np.concatenate([dag.port, dag.port]), dag.ports)
 
     def leaf(leaf: Leaf) -> Floats:
         arrays = [given.leaves[leaf.name] for given in (first.given, second)]
@@ -188,7 +188,7 @@ def side_by_side(first: Instance, second: Given) -> Instance:
     return Instance(scan, both, Given(inputs, {one.name: leaf(one) for one in scan.leaves}, initial))
 
 
-def joined(dag: Dag, outcomes: Sequence[Outcome]) -> Outcome:
+def joined(dag: DAG, outcomes: Sequence[Outcome]) -> Outcome:
     """What two copies give, as their union must."""
     first, second = outcomes
     h = np.concatenate([flat_nodes(dag, one.h) for one in outcomes])
@@ -205,7 +205,7 @@ def _joined(first: State, second: State) -> State:
 # --- orders
 
 
-def topological_order(dag: Dag, direction: Direction, random: np.random.Generator) -> Ints:
+def topological_order(dag: DAG, direction: Direction, random: np.random.Generator) -> Ints:
     """A random order of the nodes in which every edge leads to a later one."""
     tail, head = oriented(dag, direction)
     waiting = np.zeros(dag.node_count, np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 from stmlang.facts.rewrite import rebuilt
 from stmlang.facts.walk import fold
 from stmlang.graph.build import regular_dag
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.scan.expression import PORT_INDICES, Expr, LeafRef, Number, Product, Split, Sum
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Scan
 from stmlang.scan.topology import Axis, Regular
@@ -23,14 +23,14 @@ Window = tuple[slice, ...]
 """One slice for each axis of a grid."""
 
 
-def axes_of(dag: Dag) -> tuple[int, ...]:
+def axes_of(dag: DAG) -> tuple[int, ...]:
     """The sizes of a chain's or grid's axes. Raises NotApplicable on other topologies."""
     if dag.regular is None:
         raise NotApplicable("it is about chains and grids")
     return dag.regular
 
 
-def resized(scan: Scan, sizes: Sequence[int]) -> tuple[Scan, Dag]:
+def resized(scan: Scan, sizes: Sequence[int]) -> tuple[Scan, DAG]:
     """The same equations on a grid of other sizes."""
     assert isinstance(scan.topology, Regular)
     axes = tuple(Axis(axis.name, size) for axis, size in zip(scan.topology.axes, sizes, strict=True))
@@ -102,13 +102,13 @@ def transposed(instance: Instance) -> Instance:
     return Instance(rewritten, dag, Given(inputs, leaves, transposed_states(instance.dag, instance.given.initial)))
 
 
-def transposed_outcome(dag: Dag, outcome: Outcome) -> Outcome:
+def transposed_outcome(dag: DAG, outcome: Outcome) -> Outcome:
     """An outcome on `dag` as the transposed grid must give it."""
     rank = len(dag.node_shape)
     return Outcome(np.swapaxes(outcome.h, rank - 2, rank - 1), transposed_states(dag, outcome.state))
 
 
-def transposed_states(dag: Dag, states: State) -> State:
+def transposed_states(dag: DAG, states: State) -> State:
     """Only the states of ports along neither of the two axes have both among their own."""
     rank = len(dag.ports)
 
@@ -122,7 +122,7 @@ def _exchanged(entries: tuple[T, ...]) -> tuple[T, ...]:
     return (*entries[:-2], entries[-1], entries[-2])
 
 
-def _transposed_leaf(dag: Dag, leaf: Leaf, array: Floats) -> Floats:
+def _transposed_leaf(dag: DAG, leaf: Leaf, array: Floats) -> Floats:
     """The last two node axes exchanged, and the last two entries along port axes."""
     rank = len(dag.ports)
     if leaf.kind != "param":

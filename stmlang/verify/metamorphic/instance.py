@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stmlang.facts import analyse
-from stmlang.graph.dag import Dag
+from stmlang.graph.dag import DAG
 from stmlang.plan.choose import make_plan
 from stmlang.plan.problem import Problem
 from stmlang.plan.target import target_of
@@ -52,7 +52,7 @@ class Instance:
     """A stabilized scan on a graph, and what it is called with. Its mode is `none`: what it runs is what is written."""
 
     scan: Scan
-    dag: Dag
+    dag: DAG
     given: Given
 
 
@@ -75,7 +75,7 @@ def _wide(array: Any) -> Floats:
     return np.asarray(array, np.float64)
 
 
-def compiled(scan: Scan, dag: Dag, way: Way) -> CompiledScan:
+def compiled(scan: Scan, dag: DAG, way: Way) -> CompiledScan:
     """A rewritten scan compiled for a way, its settings fitted to the axes, or else for those that the strategy proposes.
 
     Raises NotApplicable where the strategy cannot evaluate it.
@@ -91,7 +91,7 @@ def compiled(scan: Scan, dag: Dag, way: Way) -> CompiledScan:
     raise NotApplicable(f"`{way.strategy}` cannot evaluate the rewritten scan")
 
 
-def _fitted(way: Way, dag: Dag) -> Mapping[str, Any]:
+def _fitted(way: Way, dag: DAG) -> Mapping[str, Any]:
     """Settings that a graph of other sizes takes: there are no more segments than places on the first axis."""
     config = dict(way.config)
     segments = config.get("segments")
@@ -156,12 +156,12 @@ def single(instance: Instance, number: int) -> Instance:
     return Instance(alone, instance.dag, replace(instance.given, leaves=leaves, initial=(instance.given.initial[number],)))
 
 
-def direction_axis(dag: Dag, leaf: Leaf) -> int:
+def direction_axis(dag: DAG, leaf: Leaf) -> int:
     """The axis of directions of a leaf that has one: behind the sites and the heads."""
     return site_rank(dag, leaf) + 1
 
 
-def site_rank(dag: Dag, leaf: Leaf) -> int:
+def site_rank(dag: DAG, leaf: Leaf) -> int:
     """How many axes of a leaf's array are those of nodes, edges or line edges."""
     if leaf.kind == "param":
         return 0
