@@ -1,0 +1,28 @@
+"""Refusals of graphs that a program brings, where there is no text to point at."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import SupportsIndex
+
+from stmlang.source.diagnostic import Diagnostic, SpecError
+
+
+def refusal(code: str, message: str, help: str, *notes: str) -> SpecError:
+    """The error to raise: what is wrong, what to do about it, and the rules behind."""
+    return SpecError([Diagnostic(code, message, None, notes, help)])
+
+
+def kind_of(given: object) -> str:
+    """What a wrong argument is, in a word: its type."""
+    return type(given).__name__
+
+
+def whole(given: object) -> int | None:
+    """A whole number, Python's or another library's, as Python's; None for anything else, truth values included."""
+    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
+        return None
+    try:
+        return index(given)
+    except TypeError:  # an array of several numbers has the method, too
+        return None
