@@ -1,0 +1,33 @@
+"""Graphs on the host: one of them, made of what people have, and several side by side."""
+
+from stmlang.graph.batch import Batch, Bucket, batch
+from stmlang.graph.convert import (
+    Converted,
+    Listing,
+    as_dag,
+    convert,
+    from_edge_index,
+    from_edges,
+    from_networkx,
+    from_pyg,
+    from_sparse,
+)
+from stmlang.graph.dag import DAG
+from stmlang.graph.orient import Order
+
+__all__ = [
+    "DAG",
+    "Batch",
+    "Bucket",
+    "Converted",
+    "Listing",
+    "Order",
+    "as_dag",
+    "batch",
+    "convert",
+    "from_edge_index",
+    "from_edges",
+    "from_networkx",
+    "from_pyg",
+    "from_sparse",
+]

@@ -18,7 +18,7 @@ NARROW = 64
 
 def node_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
     """The level of each node, from 0. Raises ValueError if the graph has a cycle, which no `DAG` may have."""
-    levels = _peel(dag.tail, dag.head, dag.node_count)
+    levels = peel(dag.tail, dag.head, dag.node_count)
     if levels.size and levels.min() < 0:
         raise ValueError("a DAG must be acyclic, and this one has a cycle")
     return levels
@@ -53,7 +53,7 @@ def find_cycle(tail: Int64[np.ndarray, " edges"], head: Int64[np.ndarray, " edge
 
     Follows least predecessors to some cycle, then returns a shortest one through that cycle's least node.
     """
-    levels = _peel(tail, head, node_count)
+    levels = peel(tail, head, node_count)
     behind = np.flatnonzero((tail >= 0) & (head >= 0))
     behind = behind[(levels[tail[behind]] < 0) & (levels[head[behind]] < 0)]
     if not behind.size:
@@ -97,7 +97,7 @@ def _shortest_cycle(
     return tuple(reversed(path))
 
 
-def _peel(tail: Int64[np.ndarray, " edges"], head: Int64[np.ndarray, " edges"], count: int) -> Int64[np.ndarray, " nodes"]:
+def peel(tail: Int64[np.ndarray, " edges"], head: Int64[np.ndarray, " edges"], count: int) -> Int64[np.ndarray, " nodes"]:
     """Longest-path levels by Kahn's algorithm, a whole frontier at a time; -1 for nodes on cycles and behind them.
 
     Time is linear in nodes and edges, plus a constant number of numpy calls for each frontier that is not narrow.

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import Literal, assert_never, get_args
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int64, UInt64
 
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import Rows, rows
 
-Order = Literal["index", "degree", "bfs", "random"]
+Order = Literal["index", "degree", "bfs", "canonical", "random"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+
+ROUNDS = 64
+"""The most rounds of refinement for the canonical order. A round tells apart what lies one edge further away."""
 
 
 def orient(edges: Int64[np.ndarray, "edges 2"], node_count: int, order: Order = "index", seed: int = 0) -> DAG:
@@ -20,6 +24,9 @@ def orient(edges: Int64[np.ndarray, "edges 2"], node_count: int, order: Order = 
     * `index`: by number.
     * `degree`: the most edges first, then by number. Hubs become sources.
     * `bfs`: component by component, each from its least node, by distance from it, then by number.
+    * `canonical`: the most edges first, then by what lies around a node, up to `ROUNDS` edges away, as far as colour refinement
+      tells nodes apart, only then by number. So graphs that differ in their numbering alone are oriented alike, but for ties:
+      nodes that change places under some symmetry, or that refinement takes for alike, as it does all nodes of a ring.
     * `random`: an order drawn from `seed`, the same on every machine and version.
 
     A graph that lists every edge in both senses must be halved before. Raises ValueError for an edge from a node to itself or
@@ -45,6 +52,8 @@ def node_rank(edges: Int64[np.ndarray, "edges 2"], node_count: int, order: Order
             return _places(np.argsort(-np.bincount(edges.reshape(-1), minlength=node_count), kind="stable"))
         case "bfs":
             return _breadth_first(edges, node_count)
+        case "canonical":
+            return _refined(edges, node_count)
         case "random":
             # The raw stream of a bit generator is fixed for good, that of `Generator.permutation` is not.
             return _places(np.argsort(np.random.PCG64(seed).random_raw(node_count), kind="stable"))
@@ -75,3 +84,40 @@ def _breadth_first(edges: Int64[np.ndarray, "edges 2"], count: int) -> Int64[np.
             reached = neighbours.of(frontier)
             frontier = np.unique(reached[place[reached] < 0])
     return place
+
+
+def _refined(edges: Int64[np.ndarray, "edges 2"], count: int) -> Int64[np.ndarray, " nodes"]:
+    """Places by degree, colour and number, the most edges first.
+
+    A node's colour starts as its degree; each round makes it `mix(a mix(colour) + sum over neighbours of mix(colour))`. Sums of
+    64-bit integers do not depend on their order, so colours depend on the graph and not on its numbering, the same on every
+    machine. Rounds end when colours tell no more nodes apart than before.
+    """
+    grouped = rows(edges.T.reshape(-1), count)
+    neighbour = edges[:, ::-1].T.reshape(-1)[grouped.item]
+    degree = grouped.size
+    colour, known = degree.astype(np.uint64), -1
+    for _ in range(ROUNDS):
+        distinct = _distinct(colour)
+        if distinct in (known, count):
+            break
+        known, mixed = distinct, _mix(colour)
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed[neighbour])])
+        colour = _mix(mixed * _ODD + (sums[grouped.start[1:]] - sums[grouped.start[:-1]]))
+    return _places(np.lexsort((colour, -degree)))
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _distinct(colour: UInt64[np.ndarray, " nodes"]) -> int:
+    ordered = np.sort(colour)
+    return int((ordered[1:] != ordered[:-1]).sum()) + (len(ordered) > 0)
+
+
+def _mix(colour: UInt64[np.ndarray, " nodes"]) -> UInt64[np.ndarray, " nodes"]:
+    """A bijection of 64-bit integers without a pattern: the step of the generator SplitMix64."""
+    mixed = colour + _ODD
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

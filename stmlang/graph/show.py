@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,3 +62,15 @@ def describe(dag: DAG) -> str:
     ]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+
+
+SHOWN = 12
+"""A longer cycle is shown with its middle left out."""
+
+
+def cycle_text(steps: Sequence[str]) -> str:
+    """The names of the nodes along a cycle, back to the first: `a -> b -> a`."""
+    names = list(steps)
+    if len(names) > SHOWN:
+        names[SHOWN // 2 : -SHOWN // 2] = [f"... ({len(names) - SHOWN} more) ..."]
+    return " -> ".join([*names, names[0]])

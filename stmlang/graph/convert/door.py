@@ -1,0 +1,104 @@
+"""The doors for graphs that a program holds: one that tells them apart by their types, and one for each kind."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+from stmlang.graph.convert.finish import Converted, finish
+from stmlang.graph.convert.given import Listing, checked_listing
+from stmlang.graph.convert.libraries import is_mapping, is_networkx, is_sparse, of_edge_index, of_networkx, of_pyg, of_sparse
+from stmlang.graph.convert.pairs import of_pairs
+from stmlang.graph.dag import DAG
+from stmlang.graph.orient import Order
+from stmlang.graph.refusal import kind_of, refusal
+
+
+class Orientation(TypedDict, total=False):
+    """How a graph becomes acyclic: the order of the nodes that orients undirected edges, `index` unless said (`orient` explains
+    them), the seed of a random one, and whether strongly connected components become one node each."""
+
+    order: Order | None
+    seed: int
+    condense: bool
+
+
+def as_dag(graph: Any, *, nodes: Any = None, listing: Listing | None = None, **orientation: Unpack[Orientation]) -> DAG:
+    """The DAG that `convert` makes, where nobody asks what became of its edges."""
+    return convert(graph, nodes=nodes, listing=listing, **orientation).dag
+
+
+def convert(graph: Any, *, nodes: Any = None, listing: Listing | None = None, **orientation: Unpack[Orientation]) -> Converted:
+    """The DAG of a graph of any kind that is known here, and where its edges come from.
+
+    | given | read as by | edges are |
+    |---|---|---|
+    | pairs `[(a, b), ...]`, or an array of shape (edges, 2) | `from_edges` | directed, unless `listing` says otherwise |
+    | networkx's Graph, MultiGraph | `from_networkx` | undirected |
+    | networkx's DiGraph, MultiDiGraph | `from_networkx` | directed, unless `listing` says otherwise |
+    | SciPy's sparse matrices | `from_sparse` | directed, unless `listing` says otherwise |
+    | `{"edge_index": ..., "num_nodes": ...}` | `from_pyg` | what `listing` says |
+
+    `listing` is `directed`, `once` (undirected, each edge listed in one sense) or `twice` (in both). `nodes` belongs to edge
+    lists. Raises SpecError: STM3501 for any other type, STM3503 for `nodes` where the graph has its own, else what those raise.
+    """
+    if is_networkx(graph) or is_sparse(graph) or is_mapping(graph):
+        if nodes is not None:
+            help = "leave `nodes` out, and add nodes without edges to the graph"
+            raise refusal("STM3503", f"{kind_of(graph)} says itself which nodes there are", help)
+        if is_networkx(graph):
+            return from_networkx(graph, listing=listing, **orientation)
+        if is_sparse(graph):
+            return from_sparse(graph, listing="directed" if listing is None else listing, **orientation)
+        return from_pyg(graph, listing=listing, **orientation)
+    if isinstance(graph, DAG):
+        raise refusal("STM3501", "this is a DAG already", "use it as it is")
+    return from_edges(graph, nodes=nodes, listing="directed" if listing is None else listing, **orientation)
+
+
+def from_edges(
+    edges: Any, *, nodes: Any = None, listing: Listing = "directed", **orientation: Unpack[Orientation]
+) -> Converted:
+    """From pairs of nodes, or an array of shape (edges, 2), also where it is (2, 2): a row is an edge.
+
+    Where all ids are whole numbers they are the numbers of the nodes: of so many as `nodes` says, else up to the largest.
+    Other ids, such as texts, are numbered in the order in which the edges first name them. A list `nodes` of all ids, numbers
+    or not, numbers them in its order and brings in nodes without edges.
+
+    Raises SpecError: STM3501 for what is no list, STM3502 for what is no pair or no id, STM3503 for nodes that are not there,
+    STM3303 and STM3305 for graphs too large, and those of every door: STM3504 where edges are not listed as said or an order
+    is given for directed ones, STM3505 for cycles and edges from a node to itself, STM3506 for an unknown order.
+    """
+    return finish(of_pairs(edges, nodes, checked_listing(listing)), **orientation)
+
+
+def from_edge_index(edge_index: Any, *, nodes: int, listing: Listing, **orientation: Unpack[Orientation]) -> Converted:
+    """From an array of shape (2, edges), a row of tails and one of heads, also where it is (2, 2). Raises as `from_edges`."""
+    return finish(of_edge_index(edge_index, nodes, checked_listing(listing)), **orientation)
+
+
+def from_networkx(graph: Any, *, listing: Listing | None = None, **orientation: Unpack[Orientation]) -> Converted:
+    """From networkx's Graph, DiGraph, MultiGraph or MultiDiGraph: nodes in the order of `graph.nodes`, edges in that of
+    `graph.edges`, attributes left alone. A directed one may be `listing="twice"`, as `to_directed` makes them.
+
+    Raises SpecError: STM3501 for another type, STM3504 where an undirected graph is said to be directed, else as `from_edges`.
+    """
+    return finish(of_networkx(graph, None if listing is None else checked_listing(listing)), **orientation)
+
+
+def from_sparse(matrix: Any, *, listing: Listing = "directed", **orientation: Unpack[Orientation]) -> Converted:
+    """From a sparse adjacency matrix of SciPy: what is stored in row `i` and column `j` is an edge from node `i` to node `j`.
+
+    Every entry that is stored is an edge, zeros and repeated ones included, in the order of `matrix.tocoo()`. Raises SpecError:
+    STM3501 for another type, STM3502 unless the matrix is square, else as `from_edges`.
+    """
+    return finish(of_sparse(matrix, checked_listing(listing)), **orientation)
+
+
+def from_pyg(data: Any, *, listing: Listing | None, **orientation: Unpack[Orientation]) -> Converted:
+    """From a dictionary as PyTorch Geometric's `data.to_dict()`: `edge_index` of shape (2, edges) and `num_nodes`, or `x` with
+    a row for each node. Undirected graphs list each edge there in both senses: `listing="twice"`.
+
+    Raises SpecError: STM3501 for another type, STM3502 where `x` or `edge_attr` does not fit, STM3503 where nothing says how
+    many nodes there are, STM3504 without a `listing`, else as `from_edges`.
+    """
+    return finish(of_pyg(data, None if listing is None else checked_listing(listing)), **orientation)

@@ -1,0 +1,134 @@
+"""From edges between numbered nodes to a DAG: halved, oriented, condensed, and refused where a cycle is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from stmlang.graph.build import ragged_dag
+from stmlang.graph.condense import strong_components
+from stmlang.graph.convert.given import Given
+from stmlang.graph.dag import DAG
+from stmlang.graph.levels import find_cycle
+from stmlang.graph.orient import ORDERS, Order, node_rank
+from stmlang.graph.refusal import refusal, whole
+from stmlang.graph.show import cycle_text
+from stmlang.source.suggest import nearest
+from stmlang.source.wording import listing as listed
+
+Edges = Int64[np.ndarray, " edges"]
+
+
+@dataclass(frozen=True, eq=False)
+class Converted:
+    """A DAG and where its parts come from.
+
+    Edge `e` of the DAG is number `edge[e]` of the edges as they were given, so `features[edge]` are its features; of an edge
+    that was listed in both senses it is the one in the sense of the DAG. Node number `n` as it was given, which the user calls
+    `ids[n]`, has become node `node[n]`: `n` itself, unless the graph was condensed.
+    """
+
+    dag: DAG
+    edge: Int64[np.ndarray, " edges"]
+    node: Int64[np.ndarray, " given"]
+    ids: Sequence[Hashable]
+
+
+def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bool = False) -> Converted:
+    """The DAG of a graph, edges in the order in which they were given.
+
+    Undirected edges lead from the node that comes first in `order` (by default `index`), which `orient` explains. `condense`
+    makes each strongly connected component one node, numbered by its least one, and leaves edges inside of it out. Raises
+    SpecError: STM3504 for an order of directed edges and for edges listed in one sense that should be listed in both, STM3505
+    for cycles and edges from a node to itself, STM3506 for an unknown order.
+    """
+    order, seed = _checked_order(given, order, seed)
+    tail, head = given.ends[:, 0], given.ends[:, 1]
+    edge, count = np.arange(len(tail)), len(given.ids)
+    if given.listing != "directed":
+        # Each edge once and none from a node to itself, so that the order does not depend on how edges are listed.
+        single = tail != head if given.listing == "once" else tail < head
+        rank = node_rank(given.ends[single], count, order, seed)
+        against = rank[tail] > rank[head]
+        if given.listing == "twice":
+            _refuse_unpaired(given, against)
+            edge = np.flatnonzero(~against)
+            tail, head = tail[edge], head[edge]
+        else:
+            tail, head = np.where(against, head, tail), np.where(against, tail, head)
+    node = strong_components(tail, head, count) if condense else np.arange(count)
+    if condense:
+        between = node[tail] != node[head]
+        edge, tail, head = edge[between], node[tail[between]], node[head[between]]
+    else:
+        _refuse_cycle(given, tail, head)
+    dag = ragged_dag(int(node.max(initial=-1)) + 1, tail, head, _names(given, node))
+    return Converted(dag, edge, node, given.ids)
+
+
+def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, int]:
+    if order is not None and given.listing == "directed":
+        message = f"the edges are directed, so `order={order!r:.60}` has nothing to orient"
+        help = 'leave `order` out; or say that the edges are undirected, `listing="once"`, or "twice" if listed in both senses'
+        raise refusal("STM3504", message, help)
+    found: Order | None = next((known for known in ORDERS if isinstance(order, str) and order == known), None)
+    if order is not None and found is None:
+        near = nearest(order, ORDERS) if isinstance(order, str) else None
+        names = listed([f'"{name}"' for name in ORDERS])
+        help = f'did you mean `order="{near}"`?' if near else f"choose {names}"
+        raise refusal("STM3506", f"there is no order {order!r:.60}", help, f"the orders are {names}")
+    drawn = whole(seed)
+    if drawn is None or drawn < 0:
+        raise refusal("STM3506", f"no order can be drawn from the seed {seed!r:.60}", "give a whole number of at least 0")
+    return found or "index", drawn
+
+
+def _refuse_unpaired(given: Given, against: Bool[np.ndarray, " edges"]) -> None:
+    """Holds the edges listed in one sense against those listed in the other, edges from a node to itself left out."""
+    tail, head = given.ends[:, 0], given.ends[:, 1]
+    joined = np.minimum(tail, head) * len(given.ids) + np.maximum(tail, head)
+    pairs, pair = np.unique(joined, return_inverse=True)
+    excess = np.bincount(pair, np.where(tail == head, 0, np.where(against, 1, -1)), len(pairs))
+    wrong = np.flatnonzero(excess[pair] != 0)
+    if wrong.size:
+        edge = int(wrong[0])
+        one, other = int(tail[edge]), int(head[edge])
+        senses = [int(((tail == a) & (head == b)).sum()) for a, b in ((one, other), (other, one))]
+        message = (
+            f"edge {edge}, {given.called(one)} -> {given.called(other)}, is listed {senses[0]} x, its reverse {senses[1]} x"
+        )
+        help = 'list every edge in both senses; or say `listing="once"`, or "directed"'
+        raise refusal("STM3504", message, help)
+
+
+def _refuse_cycle(given: Given, tail: Edges, head: Edges) -> None:
+    """Prints a shortest cycle. Oriented edges have none but from a node to itself."""
+    loops = np.flatnonzero(tail == head)
+    if given.listing != "directed":
+        cycle = (int(loops[0]),) if loops.size else None
+    else:
+        cycle = find_cycle(tail, head, len(given.ids))
+    if cycle is None:
+        return
+    shown = cycle_text([given.called(int(tail[edge])) for edge in cycle])
+    notes = ["a scan needs an order in which every node comes after the nodes that lead to it"]
+    if len(cycle) == 2:
+        notes.append('if every edge is listed in both senses, the graph is undirected: `listing="twice"`')
+    help = "leave one of these edges out, or make one node of those on cycles together: `condense=True`"
+    raise refusal("STM3505", f"the graph has a cycle: {shown}", help, *notes)
+
+
+def _names(given: Given, node: Int64[np.ndarray, " given"]) -> tuple[str, ...] | None:
+    """Names of the nodes of the DAG, all different, from those of the least nodes that went into them."""
+    if isinstance(given.ids, range):
+        return None
+    _, first, sizes = np.unique(node, return_index=True, return_counts=True)
+    names: list[str] = []
+    for place, size in zip(first.tolist(), sizes.tolist(), strict=True):
+        names.append(str(given.ids[place]) + (f" and {size - 1} more" if size > 1 else ""))
+    count = Counter(names)
+    return tuple(name if count[name] == 1 else f"{name} #{place}" for place, name in enumerate(names, 1))

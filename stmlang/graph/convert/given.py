@@ -1,0 +1,50 @@
+"""A graph as somebody gives it, numbered: what every kind of graph is turned into first, and DAGs are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Int64
+
+from stmlang.graph.refusal import refusal
+from stmlang.source.suggest import nearest
+from stmlang.source.wording import listing as listed
+from stmlang.source.wording import shortened
+
+Listing = Literal["directed", "once", "twice"]
+"""What the edges of a list are: directed, or undirected and each listed in one sense, or in both."""
+LISTINGS: tuple[Listing, ...] = get_args(Listing)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Edges between numbered nodes, in the order in which they were given. `ids` are the user's names of the nodes by number,
+    a range where these are the numbers themselves."""
+
+    ends: Int64[np.ndarray, "edges 2"]
+    ids: Sequence[Hashable]
+    listing: Listing
+
+    def called(self, node: int) -> str:
+        """What the user calls a node, cut short."""
+        return shortened(str(self.ids[node]))
+
+
+def numbers_or(ids: tuple[Hashable, ...]) -> Sequence[Hashable]:
+    """The ids, as a range where they are the numbers of the nodes."""
+    plain = all(type(name) is int and name == place for place, name in enumerate(ids))
+    return range(len(ids)) if plain else ids
+
+
+def checked_listing(given: object) -> Listing:
+    """A way of listing. Raises SpecError (STM3504) for anything else."""
+    for known in LISTINGS:
+        if isinstance(given, str) and given == known:
+            return known
+    near = nearest(given, LISTINGS) if isinstance(given, str) else None
+    names = listed([f'"{name}"' for name in LISTINGS])
+    help = f'did you mean `listing="{near}"`?' if near else f"say {names}"
+    raise refusal("STM3504", f"edges cannot be listed as {given!r:.60}", help, f"`listing` is {names}")
