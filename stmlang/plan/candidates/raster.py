@@ -23,10 +23,12 @@ SIDES = (2, 4, 8)
 """Tiles are about so long along every axis."""
 MANY_SLABS = 32
 """From here on there are segments, which take a seventh longer: below, they save too little."""
-STATE_PASSES = 6
+STATE_PASSES = 9
 """How often a step reads or writes the border states of its tile, where they are in no cache."""
 GATE_PASSES = 8
 """How often a number of a tile's matrices is read or written while they are made and used."""
+SMALL = 1.6
+"""Products of a tile's size take so much longer a flop than large ones."""
 ADJOINT = 2.8
 """A sweep's adjoint to the sweep: twice the work, half of it in products of transposed matrices, which are slower."""
 
@@ -178,7 +180,7 @@ def _sweep(problem: Problem, cut: Cut) -> Stage:
     inside = 2 * cut.nodes**2 * (problem.key + problem.value)
     moved = STATE_PASSES * tiles * cut.edges * state * problem.accumulator
     products = tiles * (5 + 2 * sum(lines) - sum(turning) - sum(joined))
-    return Stage("raster sweep", "matmul", tiles * (border + inside), moved, steps=cut.count, products=products)
+    return Stage("raster sweep", "matmul", tiles * int(SMALL * (border + inside)), moved, steps=cut.count, products=products)
 
 
 STRATEGY = Strategy(NAME, "tiles in raster order, states between them", propose, build)
