@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from stmlang.graph.readers import read_graph
-from stmlang.graph.readers.read import FORMATS, MOST_BYTES
+from stmlang.graph.readers.files import MOST_BYTES
+from stmlang.graph.readers.read import FORMATS
 from stmlang.graph.readers.text import MOST_IMPLIED
 from tests.doors.refusals import Refusal, nothing_written, refused, refused_cheaply
 from tests.helpers.work import calls
@@ -222,7 +223,7 @@ def test_the_format_is_known_before_a_file_is_read(tmp_path: Path, monkeypatch: 
     def never(*_: Any) -> str:
         pytest.fail("it was read")
 
-    monkeypatch.setattr("stmlang.graph.readers.read._text_of", never)
+    monkeypatch.setattr("stmlang.graph.readers.read.open_file", never)
     refused(lambda: read_graph(str(tmp_path / "g.xyz")), Refusal("STM3402", "`.xyz`", "as edgelist"))
     refused(lambda: read_graph(str(tmp_path / "g"), "grpahml"), Refusal("STM3402", "`grpahml`", "did you mean `graphml`?"))
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
+
+import numpy as np
+from jaxtyping import Int64
 
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
 from stmlang.source.span import SourceFile, Span
@@ -23,13 +28,47 @@ ADVICE = {
 
 _QUOTED = re.compile(r"`([^`]*)`")
 
+Place = tuple[int, int]
+"""Offsets into the text of a file, the second exclusive."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A graph as a reader hands it over: all edges lead from a node to a node.
+
+    `called` names a node and `edge_at` is the place of an edge, None where the file is no text; both are only asked for what a
+    complaint is about.
+    """
+
+    node_count: int
+    tail: Int64[np.ndarray, " edges"]
+    head: Int64[np.ndarray, " edges"]
+    names: tuple[str, ...] | None
+    called: Callable[[int], str]
+    edge_at: Callable[[int], Place | None]
+
+
+def named(
+    names: Sequence[str],
+    tail: Int64[np.ndarray, " edges"],
+    head: Int64[np.ndarray, " edges"],
+    edge_at: Callable[[int], Place | None],
+) -> Found:
+    """A graph whose nodes have names; those that occur more than once are followed by their node's number counted from one."""
+    count = Counter(names)
+    shown = tuple(name if count[name] == 1 else f"{name} #{node}" for node, name in enumerate(names, 1))
+    return Found(len(shown), tail, head, shown, shown.__getitem__, edge_at)
+
 
 @dataclass
 class GraphFile:
-    """The text of a graph file and where a spec names it, if one does."""
+    """The text of a graph file and where a spec names it, if one does. A binary file has its `content`, and no text.
+    `advice` is given with complaints that have none of their own."""
 
     source: SourceFile
     named_at: Span | None
+    content: bytes | None = None
+    advice: Mapping[str, str] = field(default_factory=lambda: ADVICE)
 
     @property
     def text(self) -> str:
@@ -44,13 +83,16 @@ class GraphFile:
         notes: tuple[str, ...] = (),
         earlier: tuple[tuple[int, int], str] | None = None,
     ) -> NoReturn:
-        """Raises SpecError at the offsets `at` of this file; `earlier` is a second place with what it shows."""
+        """Raises SpecError at the offsets `at` of this file, None for the file as a whole; `earlier` is a second place and what
+        it shows."""
         labels = [] if earlier is None else [Label(Span(self.source, *earlier[0]), earlier[1])]
         if self.named_at is not None:
             labels.append(Label(self.named_at, "the file is named here"))
         span = None if at is None else Span(self.source, *at)
+        if span is None:
+            notes = (*notes, f"the file is `{self.source.name}`")
         message = _QUOTED.sub(lambda found: quoted(found.group(1)), message)
-        raise SpecError([Diagnostic(code, message, span, notes, help or ADVICE.get(code), tuple(labels))])
+        raise SpecError([Diagnostic(code, message, span, notes, help or self.advice.get(code), tuple(labels))])
 
     def line_at(self, number: int) -> tuple[int, int]:
         """The offsets of a line counted from one, without its line end."""
@@ -72,6 +114,11 @@ class Graph:
     edge_at: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     first: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     implied: int = 0
+
+    def found(self) -> Found:
+        """All that has been found."""
+        tail, head = np.asarray(self.tails, np.int64), np.asarray(self.heads, np.int64)
+        return named(self.names, tail, head, self.edge_at.__getitem__)
 
     def imply(self, count: int, what: str, at: tuple[int, int]) -> None:
         """Allows for nodes or edges that the file stands for without writing each. Refuses too many (STM3413)."""

@@ -89,7 +89,7 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     "STM3402": (
         "unknown graph format",
         "The suffix of a graph file decides its format, unless `as FORMAT` says it. Known formats: edgelist, graphml, "
-        "gml, dot, bif, bench, pajek, newick.",
+        "gml, dot, bif, bench, pajek, newick, aiger, ptb, d8.",
     ),
     "STM3403": (
         "malformed graph file",
@@ -107,7 +107,7 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     "STM3406": (
         "repeated edge",
         "Two lines of a graph file give the same edge, in a format where that is most likely a slip. Formats in which "
-        "parallel edges have a meaning (BENCH, DOT, GML, GraphML) keep them; Pajek files, which repeat arcs as a habit, "
+        "parallel edges have a meaning (AIGER, BENCH, DOT, GML, GraphML) keep them; Pajek files, which repeat arcs as a habit, "
         "count them once.",
     ),
     "STM3407": (
@@ -133,11 +133,27 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3412": (
         "graph file that is no text",
-        "A graph file is a text, in UTF-8 or else in Latin-1. Zero bytes mean that it is binary, or was saved as UTF-16.",
+        "A graph file is a text, in UTF-8 or else in Latin-1, but for binary AIGER files and GeoTIFFs, which are known by how "
+        "they begin. Zero bytes mean that a file is binary, or was saved as UTF-16.",
     ),
     "STM3413": (
         "graph file too large",
         "A graph file may have 256 MiB, and may stand for 100,000 nodes and edges more than it has characters: a header can "
-        "claim any number of nodes, and an arrow between groups means an edge for each pair.",
+        "claim any number of nodes, and an arrow between groups means an edge for each pair. A raster may have 2^28 cells.",
+    ),
+    "STM3414": (
+        "circuit with latches",
+        "An AIGER file describes a sequential circuit: its latches hold values from one time step to the next, and properties "
+        "of fairness and justice speak of its runs. A graph of gates has no time. Unroll the circuit first.",
+    ),
+    "STM3415": (
+        "library not installed",
+        "Some files are decoded by a library that comes with an extra, as Pillow, which decodes GeoTIFFs, does with "
+        "`stmlang[graphs]`.",
+    ),
+    "STM3416": (
+        "data set that contradicts itself",
+        "The files of a TUDataset folder go together line by line: every node belongs to a graph, every graph has a node, an "
+        "edge stays within a graph and is listed in both senses with the same labels, and each file has a line for each thing.",
     ),
 }

@@ -1,0 +1,66 @@
+"""From a path to what a reader reads: a text, or the bytes of a binary file that begins as its format says."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from stmlang.graph.readers.text import GraphFile
+from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.span import SourceFile, Span
+
+MAGIC: dict[str, tuple[bytes, ...]] = {"aiger": (b"aig ",), "d8": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")}
+"""How the binary files of a format begin. Whatever begins differently is taken for a text, and so may hold no zero byte."""
+
+MOST_BYTES = 1 << 28
+"""The largest file that is read."""
+PART_BYTES = 1 << 20
+
+
+def open_file(path: str, format: str, span: Span | None = None) -> GraphFile:
+    """A file of a format: as bytes if it begins with one of `MAGIC`, else as a text.
+
+    `span` is where a spec names the file. Raises SpecError: STM3401 for what can't be read, STM3412 for a binary file that the
+    format does not have, STM3413 for one that is too large.
+    """
+    content, binary = _content(path, MAGIC.get(format, ()), span)
+    if binary:
+        return GraphFile(SourceFile(path, ""), span, content)
+    return GraphFile(SourceFile(path, _text_of(content)), span)
+
+
+def refusal(code: str, message: str, span: Span | None, help: str | None = None) -> SpecError:
+    """A complaint about a file as a whole, at the place that names it."""
+    return SpecError([Diagnostic(code, message, span, help=help)])
+
+
+def _text_of(content: bytes) -> str:
+    """The text of a file. What is not UTF-8 is taken as Latin-1, in which older files write their labels."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _content(path: str, magic: tuple[bytes, ...], span: Span | None) -> tuple[bytes, bool]:
+    """The bytes of a file, read as far as they look like a text unless they begin as `magic` says, and whether they do."""
+    parts: list[bytes] = []
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "Is a directory" if stat.S_ISDIR(status.st_mode) else "Not a regular file")
+        if status.st_size > MOST_BYTES:
+            message = f"`{path}` has {status.st_size:,} bytes, more than the {MOST_BYTES:,} that are read"
+            raise refusal("STM3413", message, span, "leave out what is neither node nor edge, or cut the graph")
+        with open(path, "rb") as file:
+            while part := file.read(PART_BYTES):
+                parts.append(part)
+                if b"\0" in part and not parts[0].startswith(magic):
+                    help = "save it as UTF-8, or choose the file that holds the graph"
+                    raise refusal("STM3412", f"`{path}` is no text: it is binary, or saved as UTF-16", span, help)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        help = "name a file that is there and can be read"
+        raise refusal("STM3401", f"the graph file `{path}` cannot be read: {reason}", span, help) from None
+    return b"".join(parts), bool(parts) and parts[0].startswith(magic)

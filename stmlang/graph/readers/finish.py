@@ -1,0 +1,61 @@
+"""What must hold of every graph that a reader has found: a node, no cycle, and of a tree one edge at most out of each node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stmlang.graph.build import ragged_dag
+from stmlang.graph.dag import DAG
+from stmlang.graph.levels import find_cycle
+from stmlang.graph.readers.text import Found, GraphFile
+from stmlang.source.wording import shortened
+
+SHOWN = 12
+"""A longer cycle is printed with its middle left out."""
+
+
+def checked(file: GraphFile, found: Found, tree: bool = False) -> DAG:
+    """The graph found in a file. Raises SpecError: STM3411 without a node, STM3405 with a cycle, STM3407 if it is no tree."""
+    if not found.node_count:
+        file.refuse("STM3411", "this file holds no node", None)
+    cycle = find_cycle(found.tail, found.head, found.node_count)
+    if cycle is not None:
+        _refuse_cycle(file, found, cycle)
+    if tree:
+        _require_tree(file, found)
+    return ragged_dag(found.node_count, found.tail, found.head, found.names)
+
+
+def _refuse_cycle(file: GraphFile, found: Found, cycle: tuple[int, ...]) -> None:
+    """Prints the cycle, at the place of its first edge."""
+    steps = [shortened(found.called(int(found.tail[edge]))) for edge in cycle]
+    if len(steps) > SHOWN:
+        steps[SHOWN // 2 : -SHOWN // 2] = [f"... ({len(steps) - SHOWN} more) ..."]
+    shown = " -> ".join([*steps, steps[0]])
+    file.refuse(
+        "STM3405",
+        f"the graph has a cycle: {shown}",
+        found.edge_at(cycle[0]),
+        "remove one of these edges, or merge the nodes of the cycle into one",
+        ("a scan needs an order in which every node comes after the nodes that lead to it",),
+    )
+
+
+def _require_tree(file: GraphFile, found: Found) -> None:
+    """Refuses a second edge out of a node (STM3407): of all second edges the first one of the file."""
+    order = np.argsort(found.tail, kind="stable")
+    tail = found.tail[order]
+    second = 1 + np.flatnonzero(tail[1:] == tail[:-1])
+    if not second.size:
+        return
+    edge = int(order[second].min())
+    before = int(np.flatnonzero(found.tail == found.tail[edge])[0])
+    place = found.edge_at(before)
+    file.refuse(
+        "STM3407",
+        f"two edges leave `{found.called(int(found.tail[edge]))}`, so this is no tree",
+        found.edge_at(edge),
+        'use `dag from "..."`, or turn the edges around if the file has them from the root',
+        ("in a tree edges lead from the children to the root",),
+        None if place is None else (place, "the first one is here"),
+    )
