@@ -27,7 +27,7 @@ from stmlang.graph.build import ragged_dag
 from stmlang.graph.collate import filled, split, stacked
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.limits import LARGEST, refuse_above_largest
-from stmlang.graph.refusal import kind_of, refusal, whole
+from stmlang.graph.refusal import kind_of, refusal, shown, whole
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import listing
 
@@ -57,7 +57,7 @@ class Bucket:
         for field in fields(self):
             size = whole(getattr(self, field.name))
             if size is None or not 0 <= size <= LARGEST:
-                message = f"a bucket cannot have room for {getattr(self, field.name)!r:.60} {field.name}"
+                message = f"a bucket cannot have room for {shown(getattr(self, field.name))} {field.name}"
                 raise refusal("STM3508", message, f"give a whole number from 0 to {LARGEST:,}")
             object.__setattr__(self, field.name, size)
 
@@ -161,7 +161,7 @@ def batch(
     node_counts, edge_counts = _counts(dags)
     _refuse_above_bound("nodes", node_counts, max_nodes)
     _refuse_above_bound("edges", edge_counts, max_edges)
-    chosen = _bucket(dags, ratio) if bucket is None else bucket
+    chosen = _bucket(dags, ratio) if bucket is None else _given_bucket(bucket)
     node_start, edge_start = _starts(node_counts), _starts(edge_counts)
     nodes, edges, count = int(node_start[-1]), int(edge_start[-1]), len(dags)
     _refuse_small(chosen, Bucket(nodes, edges, count))
@@ -188,10 +188,17 @@ def _bucket(dags: list[DAG], ratio: float) -> Bucket:
     return Bucket(_rounded(nodes + SPARE, ratio), _rounded(edges, ratio), graphs)
 
 
+def _given_bucket(bucket: object) -> Bucket:
+    if not isinstance(bucket, Bucket):
+        help = "give a `Bucket`, such as `Bucket.covering(batches)`"
+        raise refusal("STM3508", f"a batch cannot be filled up to {shown(bucket)}", help)
+    return bucket
+
+
 def _refuse_ratio(given: object) -> None:
     least, most = RATIOS
     if not isinstance(given, float | int) or isinstance(given, bool) or not least <= given <= most:
-        message = f"the sizes of buckets cannot grow by {given!r:.60} from one to the next"
+        message = f"the sizes of buckets cannot grow by {shown(given)} from one to the next"
         raise refusal("STM3508", message, f"give a ratio from {least} to {most:g}")
 
 
@@ -248,8 +255,8 @@ def _refuse_above_bound(what: str, counts: Int64[np.ndarray, " count"], bound: i
     if bound is None:
         return
     most = whole(bound)
-    if most is None:
-        raise refusal("STM3507", f"{bound!r:.60} cannot bound the {what} of a graph", "give a whole number")
+    if most is None or most < 0:
+        raise refusal("STM3507", f"{shown(bound)} cannot bound the {what} of a graph", "give a whole number")
     above = np.flatnonzero(counts > most)
     if above.size:
         number = int(above[0])

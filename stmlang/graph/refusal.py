@@ -6,6 +6,7 @@ from operator import index
 from typing import SupportsIndex
 
 from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.wording import shortened
 
 
 def refusal(code: str, message: str, help: str, *notes: str) -> SpecError:
@@ -16,6 +17,22 @@ def refusal(code: str, message: str, help: str, *notes: str) -> SpecError:
 def kind_of(given: object) -> str:
     """What a wrong argument is, in a word: its type."""
     return type(given).__name__
+
+
+def shown(given: object) -> str:
+    """What somebody gave, as Python writes it, cut short."""
+    try:
+        return shortened(repr(given))
+    except Exception:  # such as an integer of more digits than Python writes, or an object that cannot be written
+        return kind_of(given)
+
+
+def named(given: object) -> str:
+    """The same for what is a name: a text as it is, in full."""
+    try:
+        return str(given)
+    except Exception:  # as above
+        return kind_of(given)
 
 
 def whole(given: object) -> int | None:

@@ -263,6 +263,8 @@ BAD: dict[str, tuple[Any, Refusal]] = {
     "negative room": (lambda: Bucket(-1, 0, 0), Refusal("STM3508", "room for -1 nodes", "a whole number from 0")),
     "half a graph": (lambda: Bucket(1, 1, 0.5), Refusal("STM3508", "room for 0.5 graphs", "a whole number from 0")),
     "large room": (lambda: Bucket(1, 2**31, 1), Refusal("STM3508", "room for 2147483648 edges", "to 2,147,483,647")),
+    "many digits": (lambda: Bucket(10**5000, 1, 1), Refusal("STM3508", "room for int nodes", "a whole number from 0")),
+    "another bucket": (lambda: batch(TWO, bucket=(9, 9, 9)), Refusal("STM3508", "filled up to (9, 9, 9)", "`Bucket.covering")),
     "a truth value": (lambda: Bucket(True, 1, 1), Refusal("STM3508", "room for True nodes", "a whole number from 0")),
     "falling sizes": (lambda: batch(TWO, ratio=0.5), Refusal("STM3508", "by 0.5", "a ratio from 1.01 to 16")),
     "level sizes": (lambda: Bucket.of(TWO, ratio=1.0), Refusal("STM3508", "by 1.0", "a ratio from 1.01 to 16")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from decimal import Decimal
 from typing import Any
 
 import networkx as nx
@@ -12,6 +13,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 from stmlang.graph import (
     DAG,
@@ -31,7 +33,9 @@ from stmlang.graph.condense import strong_components
 from stmlang.graph.levels import find_cycle
 from stmlang.graph.limits import LARGEST
 from stmlang.graph.orient import ORDERS
-from tests.doors.refusals import Refusal, refused, refused_cheaply
+from stmlang.source.codes import CODES
+from stmlang.source.diagnostic import SpecError
+from tests.doors.refusals import LONGEST, Refusal, refused, refused_cheaply
 from tests.helpers.data import data_folder
 
 Pairs = list[tuple[int, int]]
@@ -392,6 +396,10 @@ BAD: dict[str, tuple[Any, Refusal]] = {
         lambda: convert({**INDEX, "x": np.zeros((2, 1))}, listing="directed"),
         Refusal("STM3502", "`x` has 2 rows, and there are 3 nodes", "one row for each"),
     ),
+    "features without rows": (
+        lambda: convert({**INDEX, "x": 3.0}, listing="directed"),
+        Refusal("STM3502", "the features `x` have no rows: 3.0", "(rows, width)"),
+    ),
     # ids
     "floats": (lambda: convert(np.ones((1, 2))), Refusal("STM3502", "this array holds float64", "`edges.astype(int)`")),
     "NaN": (
@@ -429,6 +437,8 @@ BAD: dict[str, tuple[Any, Refusal]] = {
     ),
     "fewer than none": (lambda: convert([], nodes=-1), Refusal("STM3503", "cannot have -1 nodes", "at least 0")),
     "half a node": (lambda: convert(A, nodes=2.5), Refusal("STM3503", "`nodes` is of type float", "a list of all ids")),
+    "no axis of nodes": (lambda: convert(B, nodes=np.asarray(2)), Refusal("STM3503", "of type ndarray", "a list of all ids")),
+    "many digits": (lambda: convert([], nodes=-(10**5000)), Refusal("STM3503", "cannot have int nodes", "at least 0")),
     "true": (lambda: convert(A, nodes=True), Refusal("STM3503", "`nodes` is of type bool", "a list of all ids")),
     "a count for texts": (lambda: convert(B, nodes=2), Refusal("STM3503", "`nodes` is of type int", "a list of all ids")),
     "a text for texts": (lambda: convert(B, nodes="ab"), Refusal("STM3503", "`nodes` is of type str", "a list of all ids")),
@@ -534,6 +544,63 @@ BAD: dict[str, tuple[Any, Refusal]] = {
 def test_refusals(name: str) -> None:
     action, wanted = BAD[name]
     refused(action, wanted)
+
+
+def outcome(graph: Any, said: dict[str, Any]) -> tuple[Converted | None, SpecError]:
+    try:
+        return convert(graph, **said), SpecError([])
+    except SpecError as error:
+        return None, error
+
+
+SMALL = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from([2**31, 2**63, -(2**70), 1j, ..., int, np.int8(1), np.bool_(True), np.str_("a"), b"a", Decimal("NaN")]),
+    st.just(5000).map(lambda digits: 10**digits),  # more digits than Python writes
+    st.floats(),
+    st.text("ab", max_size=2),
+    arrays(
+        st.sampled_from(["i4", "u8", "f4", "?", "U2", "O", "c8"]), array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
+    ),
+)
+JUNK = st.recursive(
+    SMALL,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.lists(st.tuples(inner, inner), max_size=3),
+        st.dictionaries(st.sampled_from(["edge_index", "num_nodes", "x", "edge_attr", 3]), inner, max_size=4),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    JUNK,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "nodes": JUNK,
+            "listing": st.one_of(st.sampled_from(["directed", "once", "twice"]), JUNK),
+            "order": st.one_of(st.sampled_from(ORDERS), JUNK),
+            "seed": JUNK,
+            "condense": st.booleans(),
+        },
+    ),
+)
+def test_anything_is_a_graph_or_refused(graph: Any, said: dict[str, Any]) -> None:
+    made, refusal = outcome(graph, said)
+    if made is None:
+        assert len(str(refusal)) < LONGEST
+        assert {found.code for found in refusal.diagnostics} <= set(CODES)
+        assert all(found.help for found in refusal.diagnostics)
+    else:
+        assert find_cycle(made.dag.tail, made.dag.head, made.dag.node_count) is None
+        assert len(made.node) == len(made.ids)
+        assert len(made.edge) == made.dag.edge_count
 
 
 def test_ragged_dag_is_what_comes_out() -> None:

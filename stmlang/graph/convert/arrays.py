@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.limits import LARGEST, refuse_above_largest, refuse_above_memory
-from stmlang.graph.refusal import kind_of, refusal
+from stmlang.graph.refusal import kind_of, refusal, shown
 from stmlang.source.diagnostic import SpecError
 
 NODE_BYTES = 48
@@ -48,7 +48,7 @@ def numbered(ends: Int64[np.ndarray, "edges 2"], nodes: int | None, instead: str
     if nodes is None:
         _refuse_beyond(ends, instead)
     elif nodes < 0:
-        raise refusal("STM3503", f"a graph cannot have {nodes} nodes", "give a number of at least 0")
+        raise refusal("STM3503", f"a graph cannot have {shown(nodes)} nodes", "give a number of at least 0")
     count = int(ends.max(initial=-1)) + 1 if nodes is None else nodes
     refuse_above_largest("nodes", count)
     refuse_above_memory(f"the tables of {count:,} nodes", NODE_BYTES * count)
@@ -70,5 +70,5 @@ def _refuse_beyond(ends: np.ndarray[Any, Any], instead: str) -> None:
 
 def beyond(edge: int, node: int, instead: str) -> SpecError:
     """For a node of a number that is too large."""
-    message = f"edge {edge} names node {node}, and nodes are numbered up to {LARGEST - 1:,}"
+    message = f"edge {edge} names node {shown(node)}, and nodes are numbered up to {LARGEST - 1:,}"
     return refusal("STM3503", message, f"number the nodes one after the other, or list their ids, {instead}")

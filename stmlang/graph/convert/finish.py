@@ -15,7 +15,7 @@ from stmlang.graph.convert.given import Given
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle
 from stmlang.graph.orient import ORDERS, Order, node_rank
-from stmlang.graph.refusal import refusal, whole
+from stmlang.graph.refusal import named, refusal, shown, whole
 from stmlang.graph.show import cycle_text
 from stmlang.source.suggest import nearest
 from stmlang.source.wording import listing as listed
@@ -72,7 +72,7 @@ def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bo
 
 def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, int]:
     if order is not None and given.listing == "directed":
-        message = f"the edges are directed, so `order={order!r:.60}` has nothing to orient"
+        message = f"the edges are directed, so `order={shown(order)}` has nothing to orient"
         help = 'leave `order` out; or say that the edges are undirected, `listing="once"`, or "twice" if listed in both senses'
         raise refusal("STM3504", message, help)
     found: Order | None = next((known for known in ORDERS if isinstance(order, str) and order == known), None)
@@ -80,10 +80,10 @@ def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, in
         near = nearest(order, ORDERS) if isinstance(order, str) else None
         names = listed([f'"{name}"' for name in ORDERS])
         help = f'did you mean `order="{near}"`?' if near else f"choose {names}"
-        raise refusal("STM3506", f"there is no order {order!r:.60}", help, f"the orders are {names}")
+        raise refusal("STM3506", f"there is no order {shown(order)}", help, f"the orders are {names}")
     drawn = whole(seed)
     if drawn is None or drawn < 0:
-        raise refusal("STM3506", f"no order can be drawn from the seed {seed!r:.60}", "give a whole number of at least 0")
+        raise refusal("STM3506", f"no order can be drawn from the seed {shown(seed)}", "give a whole number of at least 0")
     return found or "index", drawn
 
 
@@ -129,6 +129,6 @@ def _names(given: Given, node: Int64[np.ndarray, " given"]) -> tuple[str, ...] |
     _, first, sizes = np.unique(node, return_index=True, return_counts=True)
     names: list[str] = []
     for place, size in zip(first.tolist(), sizes.tolist(), strict=True):
-        names.append(str(given.ids[place]) + (f" and {size - 1} more" if size > 1 else ""))
+        names.append(named(given.ids[place]) + (f" and {size - 1} more" if size > 1 else ""))
     count = Counter(names)
     return tuple(name if count[name] == 1 else f"{name} #{place}" for place, name in enumerate(names, 1))

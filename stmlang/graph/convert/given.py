@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.refusal import refusal
+from stmlang.graph.refusal import named, refusal, shown
 from stmlang.source.suggest import nearest
 from stmlang.source.wording import listing as listed
 from stmlang.source.wording import shortened
@@ -30,7 +30,7 @@ class Given:
 
     def called(self, node: int) -> str:
         """What the user calls a node, cut short."""
-        return shortened(str(self.ids[node]))
+        return shortened(named(self.ids[node]))
 
 
 def numbers_or(ids: tuple[Hashable, ...]) -> Sequence[Hashable]:
@@ -47,4 +47,4 @@ def checked_listing(given: object) -> Listing:
     near = nearest(given, LISTINGS) if isinstance(given, str) else None
     names = listed([f'"{name}"' for name in LISTINGS])
     help = f'did you mean `listing="{near}"`?' if near else f"say {names}"
-    raise refusal("STM3504", f"edges cannot be listed as {given!r:.60}", help, f"`listing` is {names}")
+    raise refusal("STM3504", f"edges cannot be listed as {shown(given)}", help, f"`listing` is {names}")

@@ -13,7 +13,7 @@ from jaxtyping import Int64
 from stmlang.graph.convert.arrays import array_of, integer_ends, numbered
 from stmlang.graph.convert.given import Given, Listing, numbers_or
 from stmlang.graph.limits import refuse_above_largest
-from stmlang.graph.refusal import kind_of, refusal, whole
+from stmlang.graph.refusal import kind_of, refusal, shown, whole
 
 WITH_NODES = 'give the number of nodes: `"num_nodes": n`'
 
@@ -84,7 +84,7 @@ def of_edge_index(edge_index: object, nodes: object, listing: Listing) -> Given:
     count = whole(nodes)
     if count is None:
         message = (
-            f"the number of nodes is {nodes!r:.60}"
+            f"the number of nodes is {shown(nodes)}"
             if nodes is not None
             else "`edge_index` does not say how many nodes there are"
         )
@@ -107,7 +107,7 @@ def of_pyg(data: object, listing: Listing | None) -> Given:
         message = "nothing in this dictionary says whether its edges are directed"
         help = 'say `listing="directed"`, or `listing="twice"` where each undirected edge is listed in both senses'
         raise refusal("STM3504", message, help)
-    rows = {key: len(array_of(parts[key], f"`{key}`")) for key in ("x", "edge_attr") if parts.get(key) is not None}
+    rows = {key: _rows(key, parts[key]) for key in ("x", "edge_attr") if parts.get(key) is not None}
     nodes: object = parts.get("num_nodes")
     if nodes is None:
         nodes = rows.get("x")
@@ -117,3 +117,10 @@ def of_pyg(data: object, listing: Listing | None) -> Given:
             message = f"`{key}` has {rows[key]:,} rows, and there are {count:,} {what}"
             raise refusal("STM3502", message, f"give one row for each of the {what}")
     return given
+
+
+def _rows(key: str, given: object) -> int:
+    array = array_of(given, f"the features `{key}`")
+    if array.ndim == 0:
+        raise refusal("STM3502", f"the features `{key}` have no rows: {shown(given)}", "give an array, (rows, width)")
+    return len(array)

@@ -12,12 +12,13 @@ from jaxtyping import Int64
 from stmlang.graph.convert.arrays import array_of, beyond, integer_ends, numbered
 from stmlang.graph.convert.given import Given, Listing, numbers_or
 from stmlang.graph.limits import LARGEST, refuse_above_largest
-from stmlang.graph.refusal import kind_of, refusal, whole
+from stmlang.graph.refusal import kind_of, named, refusal, shown, whole
 from stmlang.source.diagnostic import SpecError
+from stmlang.source.wording import quoted
 
 IDS = "an id is a whole number, a text, or anything else that can be a key of a dictionary and is no float"
 PAIRS = "give pairs, `[(tail, head), ...]`"
-UNORDERED = (set, frozenset)
+UNORDERED: tuple[type, ...] = (set, frozenset)
 
 
 def of_pairs(edges: object, nodes: object, listing: Listing) -> Given:
@@ -75,23 +76,23 @@ def _of_ids(flat: list[Any], kinds: set[type[Any]], nodes: object, listing: List
         raise _no_id(_edge(place), flat[place]) from None
     except KeyError:
         place = next(place for place, name in enumerate(flat) if name not in number)
-        message = f"{_edge(place)} names node `{flat[place]!s:.60}`, which `nodes` does not list"
+        message = f"{_edge(place)} names node {quoted(named(flat[place]))}, which `nodes` does not list"
         raise refusal("STM3503", message, "list it, or leave the edge out") from None
     return Given(ends, numbers_or(tuple(number)), listing)
 
 
 def _listed(nodes: object) -> dict[Hashable, int]:
     """Ids and their numbers from a list of all nodes. Raises SpecError (STM3502, STM3503)."""
-    if isinstance(nodes, (str, bytes, Mapping, *UNORDERED)) or not isinstance(nodes, Iterable):
-        message = f"`nodes` is of type {kind_of(cast('object', nodes))} and does not list the ids that the edges name"
+    flat = _list(nodes)
+    if flat is None:
+        message = f"`nodes` is of type {kind_of(nodes)} and does not list the ids that the edges name"
         help = "give a list of all ids in the order of their numbers; a number of nodes goes with ids that are whole numbers"
         raise refusal("STM3503", message, help)
-    flat = list(cast("Iterable[Any]", nodes.tolist() if isinstance(nodes, np.ndarray) else nodes))
     _refuse_kinds(flat, set(map(type, flat)), _entry)
     number = _numbers(flat, _entry)
     if len(number) < len(flat):
         place = next(place for place, name in enumerate(flat) if number[name] != place)
-        raise refusal("STM3503", f"`nodes` lists `{flat[place]!s:.60}` twice, again at {place}", "list every node once")
+        raise refusal("STM3503", f"`nodes` lists {quoted(named(flat[place]))} twice, again at {place}", "list every node once")
     return number
 
 
@@ -106,24 +107,34 @@ def _numbers(names: list[Any], where: Callable[[int], str]) -> dict[Hashable, in
 
 def _flat(edges: object) -> list[Any]:
     """The ends of all edges, one after the other."""
-    if isinstance(edges, (str, bytes, *UNORDERED)) or not isinstance(edges, Iterable):
-        help = "sort it: `sorted(edges)`" if isinstance(edges, UNORDERED) else PAIRS
-        raise refusal("STM3501", f"no graph can be made of {kind_of(cast('object', edges))}", help)
-    pairs = list(cast("Iterable[Any]", edges))
+    pairs = _list(edges)
+    if pairs is None:
+        help = "sort it: `sorted(edges)`" if type(edges) in UNORDERED else PAIRS
+        raise refusal("STM3501", f"no graph can be made of {kind_of(edges)}", help)
     for kind in set(map(type, pairs)):
         if issubclass(kind, str | bytes) or not issubclass(kind, Sequence | np.ndarray):
             place = next(place for place, pair in enumerate(pairs) if type(pair) is kind)
-            raise refusal("STM3502", f"edge {place} is no pair: {pairs[place]!r:.60}", PAIRS)
+            raise refusal("STM3502", f"edge {place} is no pair: {shown(pairs[place])}", PAIRS)
     try:
         lengths = list(map(len, pairs))
     except TypeError:  # a numpy array without an axis
         raise refusal("STM3502", "an edge without an end is no pair", PAIRS) from None
     if not set(lengths) <= {2}:
         place = next(place for place, length in enumerate(lengths) if length != 2)
-        message = f"edge {place} is no pair, it has {lengths[place]} entries: {pairs[place]!r:.60}"
+        message = f"edge {place} is no pair, it has {lengths[place]} entries: {shown(pairs[place])}"
         raise refusal("STM3502", message, f"{PAIRS}; features of edges are arrays of their own")
     refuse_above_largest("edges", len(pairs))
     return list(chain.from_iterable(pairs))
+
+
+def _list(given: object) -> list[Any] | None:
+    """What somebody gave as a list, None where it is none, or has no order."""
+    if isinstance(given, (str, bytes, Mapping, *UNORDERED)):
+        return None
+    try:
+        return list(cast("Iterable[Any]", given.tolist() if isinstance(given, np.ndarray) else given))
+    except TypeError:
+        return None
 
 
 def _integers(flat: list[int]) -> Int64[np.ndarray, "edges 2"]:
@@ -149,7 +160,7 @@ def _is_no_id(kind: type[Any]) -> bool:
 
 
 def _no_id(where: str, name: object) -> SpecError:
-    return refusal("STM3502", f"{where} names a node by {name!r:.60}, of type {kind_of(name)}", "give it another id", IDS)
+    return refusal("STM3502", f"{where} names a node by {shown(name)}, of type {kind_of(name)}", "give it another id", IDS)
 
 
 def _hashable(name: object) -> bool:
