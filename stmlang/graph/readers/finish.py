@@ -8,10 +8,8 @@ from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle
 from stmlang.graph.readers.text import Found, GraphFile
+from stmlang.graph.show import cycle_text
 from stmlang.source.wording import shortened
-
-SHOWN = 12
-"""A longer cycle is printed with its middle left out."""
 
 
 def checked(file: GraphFile, found: Found, tree: bool = False) -> DAG:
@@ -29,12 +27,9 @@ def checked(file: GraphFile, found: Found, tree: bool = False) -> DAG:
 def _refuse_cycle(file: GraphFile, found: Found, cycle: tuple[int, ...]) -> None:
     """Prints the cycle, at the place of its first edge."""
     steps = [shortened(found.called(int(found.tail[edge]))) for edge in cycle]
-    if len(steps) > SHOWN:
-        steps[SHOWN // 2 : -SHOWN // 2] = [f"... ({len(steps) - SHOWN} more) ..."]
-    shown = " -> ".join([*steps, steps[0]])
     file.refuse(
         "STM3405",
-        f"the graph has a cycle: {shown}",
+        f"the graph has a cycle: {cycle_text(steps)}",
         found.edge_at(cycle[0]),
         "remove one of these edges, or merge the nodes of the cycle into one",
         ("a scan needs an order in which every node comes after the nodes that lead to it",),
