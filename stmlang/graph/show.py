@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,12 @@ def describe(dag: DAG) -> str:
     ]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, those that occur more than once followed by their node's number counted from one."""
+    count = Counter(names)
+    return tuple(name if count[name] == 1 else f"{name} #{node}" for node, name in enumerate(names, 1))
 
 
 SHOWN = 12

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle
 from stmlang.graph.orient import ORDERS, Order, node_rank
 from stmlang.graph.refusal import named, refusal, shown, whole
-from stmlang.graph.show import cycle_text
+from stmlang.graph.show import cycle_text, distinct
 from stmlang.source.suggest import nearest
 from stmlang.source.wording import listing as listed
 
@@ -130,5 +129,4 @@ def _names(given: Given, node: Int64[np.ndarray, " given"]) -> tuple[str, ...] |
     names: list[str] = []
     for place, size in zip(first.tolist(), sizes.tolist(), strict=True):
         names.append(named(given.ids[place]) + (f" and {size - 1} more" if size > 1 else ""))
-    count = Counter(names)
-    return tuple(name if count[name] == 1 else f"{name} #{place}" for place, name in enumerate(names, 1))
+    return distinct(names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -11,6 +10,7 @@ from typing import NoReturn
 import numpy as np
 from jaxtyping import Int64
 
+from stmlang.graph.show import distinct
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.wording import quoted
@@ -55,8 +55,7 @@ def named(
     edge_at: Callable[[int], Place | None],
 ) -> Found:
     """A graph whose nodes have names; those that occur more than once are followed by their node's number counted from one."""
-    count = Counter(names)
-    shown = tuple(name if count[name] == 1 else f"{name} #{node}" for node, name in enumerate(names, 1))
+    shown = distinct(names)
     return Found(len(shown), tail, head, shown, shown.__getitem__, edge_at)
 
 
