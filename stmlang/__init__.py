@@ -15,6 +15,7 @@ from stmlang.xla_flags import guard
 if TYPE_CHECKING:
     from stmlang import nn as nn
     from stmlang.runtime import CompiledScan as CompiledScan
+    from stmlang.runtime import GraphScan as GraphScan
     from stmlang.runtime import LoadedScan as LoadedScan
     from stmlang.runtime import OpenScan as OpenScan
     from stmlang.runtime import compile as compile
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 guard()
 
 __version__ = "0.1.0"
-__all__ = ["CompiledScan", "LoadedScan", "OpenScan", "SpecError", "__version__", "compile", "load", "nn"]
+__all__ = ["CompiledScan", "GraphScan", "LoadedScan", "OpenScan", "SpecError", "__version__", "compile", "load", "nn"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,25 +8,28 @@ Buckets are few because sizes are rounded up to
 
     s(0) = 16,    s(k + 1) = the least multiple of 16 that is at least 1.5 s(k):    16, 32, 48, 80, 128, 192, 288, 432, ...
 
-for nodes (of which two are always left for padding) and edges, and to a power of two for graphs. Shuffled into batches of 64,
-MUTAG comes to 1 bucket and NCI1 to 6, two of which take 98 % of its batches; 15 % (NCI1) to 26 % (MUTAG) is padding.
+for nodes (of which two are always left for padding) and edges (one), and to a power of two for graphs. Shuffled into batches of
+64, MUTAG comes to 1 bucket and NCI1 to 6, two of which take 98 % of its batches; 15 % (NCI1) to 26 % (MUTAG) is padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Shaped
 
+from stmlang.graph.buckets import Room
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.collate import filled, split, stacked
 from stmlang.graph.dag import DAG, OPEN
+from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST, refuse_above_largest
+from stmlang.graph.line import line_count
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import listing
@@ -37,8 +40,8 @@ RATIOS = (1.01, 16.0)
 """The factors that may be asked for."""
 ALIGNMENT = 16
 """Sizes of nodes and edges are multiples of this."""
-SPARE = 2
-"""Pad nodes that pad edges need: one that they leave, one that they enter."""
+SPARE_NODES, SPARE_EDGES = 2, 1
+"""There is always a pad edge, which leaves one pad node and enters another: what tables are filled up with."""
 MAPPED = "map the scan over a batch of examples with `jax.vmap`"
 
 
@@ -80,6 +83,17 @@ class Bucket:
         )
 
 
+class Arrays(NamedTuple):
+    """The arrays of a batch, for programs: a pytree whose shapes are those of the bucket."""
+
+    tail: Int32[np.ndarray, " edges"]
+    head: Int32[np.ndarray, " edges"]
+    graph: Int32[np.ndarray, " nodes"]
+    node_mask: Bool[np.ndarray, " nodes"]
+    edge_mask: Bool[np.ndarray, " edges"]
+    graph_mask: Bool[np.ndarray, " graphs"]
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Graphs side by side. Node `n` of graph `i` is node `node_start[i] + n`, edge `e` of it `edge_start[i] + e`.
@@ -106,8 +120,21 @@ class Batch:
 
     @cached_property
     def dag(self) -> DAG:
-        """The padded union as one graph with the one port `edge`."""
-        return ragged_dag(self.bucket.nodes, self.tail, self.head)
+        """The padded union as one graph with the one port `edge`, and as many spare line edges as its room has."""
+        dag = replace(ragged_dag(self.bucket.nodes, self.tail, self.head), parts=self.dags)
+        return replace(dag, spare_line_edges=self.room.line_edges - line_count(dag))
+
+    @property
+    def arrays(self) -> Arrays:
+        """What a compiled function may be given of the batch."""
+        return Arrays(self.tail, self.head, self.graph, self.node_mask, self.edge_mask, self.graph_mask)
+
+    @cached_property
+    def room(self) -> Room:
+        """What a program has to have room for."""
+        whole = ragged_dag(self.bucket.nodes, self.tail, self.head)
+        levels = int(node_levels(whole).max(initial=0)) + 1
+        return Room.of(self.bucket.nodes, self.bucket.edges, line_count(whole), levels)
 
     def nodes(self, features: Sequence[Any]) -> Shaped[np.ndarray, "nodes ..."]:
         """Node features of the batch, zero for padding, from those of each graph, `(its nodes, ...)`.
@@ -185,7 +212,7 @@ def _bucket(dags: list[DAG], ratio: float) -> Bucket:
     _refuse_ratio(ratio)
     nodes, edges = (int(counts.sum()) for counts in _counts(dags))
     graphs = 1 << max(len(dags) - 1, 0).bit_length()
-    return Bucket(_rounded(nodes + SPARE, ratio), _rounded(edges, ratio), graphs)
+    return Bucket(_rounded(nodes + SPARE_NODES, ratio), _rounded(edges + SPARE_EDGES, ratio), graphs)
 
 
 def _given_bucket(bucket: object) -> Bucket:
@@ -271,9 +298,13 @@ def _refuse_small(bucket: Bucket, needed: Bucket) -> None:
         need, room = getattr(needed, field.name), getattr(bucket, field.name)
         if need > room:
             raise refusal("STM3508", f"the batch has {need:,} {field.name} and the bucket room for {room:,}", help)
-    if bucket.edges > needed.edges and needed.nodes + SPARE > bucket.nodes:
-        message = f"the batch has {needed.nodes:,} nodes and the bucket room for {bucket.nodes:,}, which has to be {SPARE} more"
-        raise refusal("STM3508", message, help, "the edges that fill up a bucket lead from one pad node to another")
+    for what, need, room, spare in (
+        ("nodes", needed.nodes, bucket.nodes, SPARE_NODES),
+        ("edges", needed.edges, bucket.edges, SPARE_EDGES),
+    ):
+        if need + spare > room:
+            message = f"the batch has {need:,} {what} and the bucket room for {room:,}, which has to be {spare} more"
+            raise refusal("STM3508", message, help, "what fills up a bucket is an edge, or more, from one pad node to another")
 
 
 def _counts(dags: list[DAG]) -> tuple[Int64[np.ndarray, " count"], Int64[np.ndarray, " count"]]:

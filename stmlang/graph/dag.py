@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 OPEN = -1
 """Tail of an edge that enters from outside, head of one that leaves."""
@@ -21,6 +21,9 @@ class DAG:
     numbered in C order. For regular topologies (`regular` holds the
     axis sizes, else None) edges are ordered by port, and in each port as a C-ordered array of shape `node_shape` with that
     port's axis one longer: edge `j` along the axis enters the `j`-th node and leaves the one before.
+
+    `parts` are graphs that this one begins with, side by side; what follows them touches none of them. `spare_line_edges` is
+    how many rows more arrays over line edges have than there are line edges.
     """
 
     node_shape: tuple[int, ...]
@@ -30,6 +33,8 @@ class DAG:
     ports: tuple[str, ...]
     regular: tuple[int, ...] | None = None
     names: tuple[str, ...] | None = field(default=None, repr=False)
+    parts: tuple[DAG, ...] = field(default=(), repr=False)
+    spare_line_edges: int = 0
 
     @property
     def node_count(self) -> int:
@@ -59,6 +64,21 @@ class DAG:
         from stmlang.graph.line import line_edges
 
         return line_edges(self)
+
+    @cached_property
+    def multitree(self) -> Bool[np.ndarray, " line_edges"]:
+        """The line edges that `multitree` of the language keeps: part by part, and all that follow the parts."""
+        from stmlang.graph.multitree import greedy_multitree
+
+        if not self.parts:
+            return greedy_multitree(self)
+        kept = np.concatenate([part.multitree for part in self.parts])
+        return np.concatenate([kept, np.ones(len(self.line_edges) - len(kept), bool)])
+
+    @property
+    def line_rows(self) -> int:
+        """How many rows arrays over line edges have."""
+        return len(self.line_edges) + self.spare_line_edges
 
     def reversed(self) -> DAG:
         """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`

@@ -38,3 +38,23 @@ def within(counts: Int64[np.ndarray, " groups"]) -> Int64[np.ndarray, " items"]:
     """`0, 1, ..., counts[0] - 1, 0, 1, ..., counts[1] - 1, ...`."""
     starts = np.cumsum(counts) - counts
     return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts, counts)
+
+
+def components(
+    first: Int64[np.ndarray, " edges"], second: Int64[np.ndarray, " edges"], count: int
+) -> Int64[np.ndarray, " nodes"]:
+    """The least node of each node's connected component, edges taken as undirected.
+
+    Every node points to a lesser or equal one of its component. A round has the ends of each edge point to the least that
+    either points to, and follows pointers to their end, so that components merge as whole trees.
+    """
+    least = np.arange(count)
+    while True:
+        one, other = least[first], least[second]
+        apart = one != other
+        if not apart.any():
+            return least
+        low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
+        np.minimum.at(least, high, low)
+        while not np.array_equal(further := least[least], least):
+            least = further

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Int64, UInt8
 
 from stmlang.graph.dag import DAG, OPEN
+from stmlang.graph.incidence import components, within
 from stmlang.graph.levels import edge_levels, node_levels
 
 
@@ -67,8 +68,9 @@ def straight_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     """The default priority of `greedy_multitree`: the rank of each line edge, those that go straight first.
 
     A path is straight that keeps its stride. An edge's strides are the levels it skips and the distance of its nodes in the
-    numbering (in topological order where the numbering is none). Line edges come in order of the difference between the strides
-    of their two edges, in levels, then in numbers; then those first that turn into the edge of smaller stride; then by number.
+    numbering (in level order where the numbering of its connected component is not topological). Line edges come in order of
+    the difference between the strides of their two edges, in levels, then in numbers; then those first that turn into the edge
+    of smaller stride; then by number. What else the graph holds makes no difference to a connected component.
 
     On a grid in C order this finds rows, columns and one kind of turn, and keeps every ordered pair of nodes connected that
     was (1,232 of 1,232 on 8 x 8, where taking line edges by number keeps 651); on Bayesian networks it reaches up to 2.5 times
@@ -76,9 +78,7 @@ def straight_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     """
     levels = node_levels(dag)
     closed = (dag.tail != OPEN) & (dag.head != OPEN)
-    place = np.arange(dag.node_count)
-    if np.any(dag.tail[closed] > dag.head[closed]):
-        place[np.argsort(levels, kind="stable")] = np.arange(dag.node_count)
+    place = _places(dag, levels)
     line = dag.line_edges
     bends: list[Int64[np.ndarray, " line_edges"]] = []
     stride = np.zeros(dag.edge_count, np.int64)
@@ -89,6 +89,23 @@ def straight_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     rank = np.empty(len(line), np.int64)
     rank[order] = np.arange(len(line))
     return rank
+
+
+def _places(dag: DAG, levels: Int64[np.ndarray, " nodes"]) -> Int64[np.ndarray, " nodes"]:
+    """Numbers of nodes in a topological order: their own, or where a component's own are none, by level in the component."""
+    closed = (dag.tail != OPEN) & (dag.head != OPEN)
+    place = np.arange(dag.node_count)
+    falling = closed & (dag.tail > dag.head)
+    if not falling.any():
+        return place
+    component = components(dag.tail[closed], dag.head[closed], dag.node_count)
+    disordered = np.zeros(dag.node_count, bool)
+    disordered[component[dag.tail[falling]]] = True
+    wrong = np.flatnonzero(disordered[component])
+    order = wrong[np.lexsort((wrong, levels[wrong], component[wrong]))]
+    sizes = np.unique(component[order], return_counts=True)[1]
+    place[order] = within(sizes)
+    return place
 
 
 def greedy_multitree(dag: DAG, priority: Int64[np.ndarray, " line_edges"] | None = None) -> Bool[np.ndarray, " line_edges"]:

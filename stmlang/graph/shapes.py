@@ -51,7 +51,7 @@ def leaf_sites(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
         case 1:
             return (dag.edge_count,)
         case _:
-            return (len(dag.line_edges),)
+            return (dag.line_rows,)
 
 
 def query_shape(scan: Scan, dag: DAG) -> Shape:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
+from stmlang.graph.buckets import half_octave_above
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import within
 from stmlang.graph.levels import latest_levels, node_levels
@@ -149,28 +150,30 @@ def step_count(level_sizes: Int64[np.ndarray, " levels"], width: int) -> int:
     return int((-(-level_sizes // width)).sum())
 
 
-def steps(arcs: Arcs, width: int) -> Steps:
-    """The tables of a sweep whose steps have `width` arcs. Raises SpecError (STM3304) where tables have more than
-    2^31 - 1 entries."""
+def steps(arcs: Arcs, width: int, roomy: bool = False) -> Steps:
+    """The tables of a sweep whose steps have `width` arcs. `roomy` ones have shapes that many graphs share: U = I = W, which is
+    `width`, T is filled up to one of few numbers, and every item has a slot. Raises SpecError (STM3304) where tables have more
+    than 2^31 - 1 entries."""
     order = np.lexsort((arcs.edge, arcs.write, arcs.level))
     sizes = np.bincount(arcs.level, minlength=1)
-    width = max(1, min(width, int(sizes.max())))
+    width = width if roomy else max(1, min(width, int(sizes.max())))
     rows_of = -(-sizes // width)
-    count = int(rows_of.sum())
+    count = half_octave_above(int(rows_of.sum())) if roomy else int(rows_of.sum())
     if count * width > LARGEST:
         raise SpecError([_too_large(count, width)])
     place = within(sizes)
     row = (np.cumsum(rows_of) - rows_of)[arcs.level[order]] + place // width
     column = place % width
     read, number = (np.where(part < 0, pad, part)[order] for part, pad in ((arcs.read, arcs.items), (arcs.number, LARGEST)))
-    edges, items = _Groups.of(arcs.edge[order], row), _Groups.of(arcs.write[order], row)
+    least = width if roomy else 0
+    edges, items = _Groups.of(arcs.edge[order], row, least), _Groups.of(arcs.write[order], row, least)
     leading = np.flatnonzero(edges.first)
     opening = np.where(edges.resumed[leading], arcs.edges, edges.member[leading])
     write = _laid(row, items.local, items.member, (count, items.width), NONE)
     write = np.where(write < 0, arcs.items + np.arange(items.width), write)
     resumed = np.zeros(count, bool)
     resumed[row[items.resumed]] = True
-    slot, slots = _slots(arcs, row, order, count)
+    slot, slots = (np.arange(arcs.items), arcs.items) if roomy else _slots(arcs, row, order, count)
     past = slots + np.arange(items.width)  # of the pads of `write`, which follow the items
     slot = np.concatenate([np.where(slot < 0, slots + items.width + np.arange(arcs.items), slot), past])
 
@@ -200,7 +203,7 @@ def steps(arcs: Arcs, width: int) -> Steps:
 @dataclass(frozen=True, eq=False)
 class _Groups:
     """Equal neighbours of a sequence cut into rows: the place of each entry's group in its row, whether it is the first of its
-    group in the row, and whether the group began in a row before; `width` is the most groups of a row."""
+    group in the row, and whether the group began in a row before; `width` is the most groups of a row, or more."""
 
     member: Int64[np.ndarray, " entries"]
     local: Int64[np.ndarray, " entries"]
@@ -209,17 +212,17 @@ class _Groups:
     width: int
 
     @staticmethod
-    def of(member: Int64[np.ndarray, " entries"], row: Int64[np.ndarray, " entries"]) -> _Groups:
+    def of(member: Int64[np.ndarray, " entries"], row: Int64[np.ndarray, " entries"], least: int) -> _Groups:
         if not len(member):
             nothing = np.zeros(0, bool)
-            return _Groups(member, member, nothing, nothing, 0)
+            return _Groups(member, member, nothing, nothing, least)
         same = np.append(False, member[1:] == member[:-1])
         new_row = np.append(True, row[1:] != row[:-1])
         first = new_row | ~same
         running = np.cumsum(first) - 1
         start = np.maximum.accumulate(np.where(new_row, running, 0))
         local = running - start
-        return _Groups(member, local, first, new_row & same, int(local.max()) + 1)
+        return _Groups(member, local, first, new_row & same, max(least, int(local.max()) + 1))
 
 
 def _laid(

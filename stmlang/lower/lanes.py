@@ -46,7 +46,7 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
         if dag.regular is not None:
             operands = regular_operands(frame, environment, dag.regular)
         else:
-            count = None if program.by_factors else len(dag.line_edges)
+            count = None if program.by_factors else dag.line_rows
             operands = ragged_operands(frame, environment, dag.edge_count, count)
             if bundle.line is not None:
                 operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))

@@ -66,26 +66,26 @@ class Levels(NamedTuple):
     origin: Int[Places, " edge"]
 
 
-def node_levels_tables(dag: DAG, width: int) -> Levels:
-    """Tables for node states, with `width` edges to a step."""
+def node_levels_tables(dag: DAG, width: int, roomy: bool) -> Levels:
+    """Tables for node states, with `width` edges to a step; `roomy` ones have shapes that many graphs share."""
     arcs = node_arcs(dag)
-    return _tables(dag, arcs, node_arcs(dag.reversed()), arcs.read, width)
+    return _tables(dag, arcs, node_arcs(dag.reversed()), arcs.read, width, roomy)
 
 
-def edge_levels_tables(dag: DAG, width: int) -> Levels:
-    """Tables for edge states, with `width` line edges to a step."""
+def edge_levels_tables(dag: DAG, width: int, roomy: bool) -> Levels:
+    """Tables for edge states, with `width` line edges to a step; likewise."""
     back = edge_arcs(dag.reversed())
     number = np.append(reversed_line_edges(dag), NONE)[back.number]
-    return _tables(dag, edge_arcs(dag), replace(back, number=number), np.arange(dag.edge_count), width)
+    return _tables(dag, edge_arcs(dag), replace(back, number=number), np.arange(dag.edge_count), width, roomy)
 
 
-def _tables(dag: DAG, ahead: Arcs, back: Arcs, origin: np.ndarray, width: int) -> Levels:
+def _tables(dag: DAG, ahead: Arcs, back: Arcs, origin: np.ndarray, width: int, roomy: bool) -> Levels:
     tail, head = (np.where(end < 0, ABSENT, end).astype(np.int32) for end in (dag.tail, dag.head))
-    return Levels(_walk(ahead, width), _walk(back, width), tail, head, origin.astype(np.int32))
+    return Levels(_walk(ahead, width, roomy), _walk(back, width, roomy), tail, head, origin.astype(np.int32))
 
 
-def _walk(arcs: Arcs, width: int) -> Walk:
-    made = steps(arcs, width)
+def _walk(arcs: Arcs, width: int, roomy: bool) -> Walk:
+    made = steps(arcs, width, roomy)
     rows = Rows(*(getattr(made, name) for name in Rows._fields))
     return Walk(rows, made.slot, np.arange(made.slot_count, dtype=np.int32), made.initial, made.final)
 

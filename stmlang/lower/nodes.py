@@ -9,13 +9,12 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.steps import node_arcs
 from stmlang.lower.gates import straight
 from stmlang.lower.levels import Levels, node_levels_tables, run_levels
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.tables import ABSENT, Places, take
-from stmlang.plan.levels import sweep_width
+from stmlang.plan.levels import node_profile, sweep_width
 
 
 class Single(NamedTuple):
@@ -65,8 +64,8 @@ class Walks(NamedTuple):
 
 
 def _tables(setup: Setup) -> Tables:
-    width = sweep_width(setup.problem, np.bincount(node_arcs(setup.dag).level))
-    return Walks(node_levels_tables(setup.dag, width), single_tables(setup))
+    width = sweep_width(setup.problem, node_profile(setup.problem, setup.dag))
+    return Walks(node_levels_tables(setup.dag, width, setup.problem.room is not None), single_tables(setup))
 
 
 def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:

@@ -13,7 +13,6 @@ from stmlang.facts import Factored, RankOne
 from stmlang.facts.factored import sole_form
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
-from stmlang.graph.multitree import greedy_multitree
 from stmlang.lower import (
     chunkwise,
     delta,
@@ -142,24 +141,31 @@ class Program:
     def _line(self, setup: Setup) -> np.ndarray | None:
         if setup.dag is self.dag or self.by_factors:
             return None
-        return reversed_line_edges(self.dag).astype(np.int32)
+        order = reversed_line_edges(self.dag)
+        return np.append(order, np.arange(len(order), self.dag.line_rows)).astype(np.int32)
 
     def _sites(self, setup: Setup) -> Sites | None:
         """Tables for the gates of a ragged topology. Edge and line edge leaves are numbered as in the declared graph."""
         if setup.axes is not None:
             return None
         dag, declared = setup.dag, self.dag
-        mask = greedy_multitree(declared) if _masked(self.scan) else None
+        mask = _padded(declared.multitree, declared, True) if _masked(self.scan) else None
         ends = (np.where(end < 0, dag.node_count, end) for end in (dag.tail, dag.head))
         tail, head, port = (part.astype(np.int32) for part in (*ends, dag.port))
         return Sites(tail, head, _line_edges(declared, dag) if self._meets_line_edges else None, port, mask)
 
 
 def _line_edges(declared: DAG, dag: DAG) -> LineEdges:
-    """The line edges of the declared graph, seen in the direction of another that may be its reverse."""
-    line = declared.line_edges
+    """The line edges of the declared graph, seen in the direction of another that may be its reverse. Spare ones join the last
+    edge, which then touches no node that matters, to itself."""
+    line = _padded(declared.line_edges, declared, declared.edge_count - 1)
     into, out = (line[:, 0], line[:, 1]) if dag is declared else (line[:, 1], line[:, 0])
     return LineEdges(*(part.astype(np.int32) for part in (into, out, dag.head[into])))
+
+
+def _padded(array: np.ndarray, dag: DAG, value: int) -> np.ndarray:
+    """An array over line edges with a value for the spare ones."""
+    return np.concatenate([array, np.full((dag.spare_line_edges, *array.shape[1:]), value, array.dtype)])
 
 
 def _masked(scan: Scan) -> bool:

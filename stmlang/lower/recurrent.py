@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stmlang.graph.steps import edge_level_sizes
 from stmlang.lower.block import contract, matmul
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.levels import edge_levels_tables, run_levels
@@ -17,15 +16,15 @@ from stmlang.lower.merge import node_border
 from stmlang.lower.operands import STATE_AXES, Operands, lanes_of
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.sweep import grid_sweep, run_sweep
-from stmlang.plan.levels import sweep_width
+from stmlang.plan.levels import edge_profile, sweep_width
 
 
 def _tables(setup: Setup) -> Tables:
     if setup.axes is not None:
         ones = (1,) * len(setup.axes)
         return grid_sweep(setup.axes, ones, node_border(len(setup.axes)))
-    width = sweep_width(setup.problem, edge_level_sizes(setup.dag))
-    return edge_levels_tables(setup.dag, width)
+    width = sweep_width(setup.problem, edge_profile(setup.problem, setup.dag))
+    return edge_levels_tables(setup.dag, width, setup.problem.room is not None)
 
 
 def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:

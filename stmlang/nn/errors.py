@@ -13,12 +13,13 @@ from jaxtyping import Array, PRNGKeyArray
 
 from stmlang.graph.limits import LARGEST
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import plain, whole_number
 from stmlang.runtime.signature import array_problem, call_error, is_array
 from stmlang.source.diagnostic import SpecError
 
-Scanned = TypeVar("Scanned", bound=CompiledScan | OpenScan)
+Scanned = TypeVar("Scanned", bound=CompiledScan | OpenScan | GraphScan)
 
 
 # --- arrays
@@ -85,7 +86,7 @@ def require_key(given: Any) -> PRNGKeyArray:
 
 def require_scan(name: str, given: Scanned) -> Scanned:
     """A compiled scan. Raises SpecError (STM5208) for anything else, such as a spec or an artifact."""
-    if isinstance(cast(Any, given), (CompiledScan, OpenScan)):
+    if isinstance(cast(Any, given), (CompiledScan, OpenScan, GraphScan)):
         return given
     help = "compile the spec: `stmlang.compile(...)`; an artifact holds one program and cannot be a layer"
     raise call_error("STM5208", f"`{name}` must be a compiled scan, not {type(given).__name__}", help=help)

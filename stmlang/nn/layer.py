@@ -16,6 +16,7 @@ from stmlang.nn.leaves import Leaves
 from stmlang.nn.norm import RMSNorm
 from stmlang.nn.start import SMALL, normal
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.signature import call_error, flag
 
@@ -49,10 +50,11 @@ class ScanLayer(eqx.Module):
     scan's data type, and the result has that of `x`.
 
     `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches. Where
-    its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it.
+    its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it. Where its graphs come at run
+    time, each call is given the scan on them: `layer(x, on=layer.op.at(batch))`, with features as `batch` lays them out.
     """
 
-    op: CompiledScan | OpenScan
+    op: CompiledScan | OpenScan | GraphScan
     query: Projection
     key: Projection
     value: Projection
@@ -64,7 +66,7 @@ class ScanLayer(eqx.Module):
 
     def __init__(
         self,
-        op: CompiledScan | OpenScan,
+        op: CompiledScan | OpenScan | GraphScan,
         dim: int,
         *,
         key: PRNGKeyArray,
@@ -87,8 +89,7 @@ class ScanLayer(eqx.Module):
         self.query = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[0])
         self.key = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[1])
         self.value = Projection(scan.heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=parts[2])
-        dag = op.dag if isinstance(op, CompiledScan) else None
-        self.leaves = Leaves(scan, dag, dim, edge_dim, dtype=dtype, key=parts[3])
+        self.leaves = Leaves(scan, dim, edge_dim, dtype=dtype, key=parts[3])
         self.norm = RMSNorm((heads, scan.value), eps=eps, dtype=dtype)
         self.out = normal(parts[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
 
@@ -98,6 +99,7 @@ class ScanLayer(eqx.Module):
         *,
         edge_features: Float[Array, "edges edge_dim"] | None = None,
         given: Mapping[str, Array] = NONE_GIVEN,
+        on: CompiledScan | None = None,
         initial: State | None = None,
         return_state: bool = False,
     ) -> Any:
@@ -106,7 +108,7 @@ class ScanLayer(eqx.Module):
         Raises SpecError (STM52xx) where an array is missing or does not fit, naming both sides.
         """
         x, return_state = require_floats("x", x), flag("return_state", return_state)
-        op, gates = self._op(x), self.gates(x, edge_features, given)
+        op, gates = self._op(x, on), self.gates(x, edge_features, given, on)
         features = x.astype(op.dtype)
         query = self.query(features) * op.scan.key**-0.5
         key, value = self.key(features), self.value(features)
@@ -120,24 +122,33 @@ class ScanLayer(eqx.Module):
         x: Float[Array, "*nodes dim"],
         edge_features: Float[Array, "edges edge_dim"] | None = None,
         given: Mapping[str, Array] = NONE_GIVEN,
+        on: CompiledScan | None = None,
     ) -> dict[str, Array]:
         """The values of the spec's leaves at these features, by name: the `gates` that `op` takes."""
         x = require_floats("x", x)
-        op, edges = self._op(x), None
-        require_array("x", x, (*op.dag.node_shape, self.dim))
+        op, edges = self._op(x, on), None
+        require_array("x", x, (*op.node_shape, self.dim))
         if self.leaves.reads_edges:
-            shape = (op.dag.edge_count, self.edge_dim)
+            shape = (op.edge_count, self.edge_dim)
             if edge_features is None:
                 raise call_error("STM5202", f"`edge_features` is missing; its shape is {shape}")
             edges = require_array("edge_features", edge_features, shape).astype(op.dtype)
         elif edge_features is not None:
             message = f"scan `{op.scan.name}` reads no edge features, and `edge_features` were given"
             raise call_error("STM5202", message, help="leave them out, or read them in the spec: `linear(x, e[out])`")
-        return self.leaves(x.astype(op.dtype), edges, given, op.signature.gates)
+        return self.leaves(x.astype(op.dtype), edges, given, op)
 
-    def _op(self, x: Array) -> CompiledScan:
-        """The scan for an input of this shape."""
-        return self.op if isinstance(self.op, CompiledScan) else self.op.at(x.shape[:-1])
+    def _op(self, x: Array, on: CompiledScan | None) -> CompiledScan:
+        """The scan for an input of this shape, or on the graphs that are given."""
+        op = self.op
+        if not isinstance(op, GraphScan):
+            if on is not None:
+                raise call_error("STM5202", f"scan `{op.scan.name}` has its topology already", help="leave `on` out")
+            return op if isinstance(op, CompiledScan) else op.at(x.shape[:-1])
+        if on is None:
+            message = f"the graphs of scan `{op.scan.name}` come at run time, and none are given"
+            raise call_error("STM5202", message, help="give the scan on a batch: `layer(x, on=layer.op.at(batch))`")
+        return op.require(on)
 
     def _project(self, mixed: Float[Array, "*nodes head value"], like: Array) -> Float[Array, "*nodes dim"]:
         """The scan's result, each head normalized, back to `dim` features of the data type of `like`."""

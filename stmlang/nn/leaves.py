@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import index_size
 from stmlang.lower.tables import take
 from stmlang.nn.errors import require_array, require_names
 from stmlang.nn.start import normal, spread
 from stmlang.nn.tables import EdgeTables, site_of
+from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import PORT_INDICES
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.scan.topology import is_regular
@@ -31,17 +31,13 @@ class Leaves(eqx.Module):
     weight: dict[str, Float[Array, "head ... features"]]
     bias: dict[str, Float[Array, "head ..."]]
     constant: dict[str, Float[Array, "head ..."]]
-    tables: EdgeTables | None
     leaves: tuple[Leaf, ...] = eqx.field(static=True)
     forward: tuple[bool, ...] = eqx.field(static=True)
 
-    def __init__(self, scan: Scan, dag: DAG | None, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
-        """`dim` node features and `edge_dim` features of each edge; parameters of data type `dtype`. Regular topologies need no
-        `dag`."""
+    def __init__(self, scan: Scan, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
+        """`dim` node features and `edge_dim` features of each edge; parameters of data type `dtype`."""
         self.leaves = scan.leaves
         self.forward = tuple(all(sense > 0 for sense in direction.senses) for direction in scan.directions)
-        on_edges = not is_regular(scan.topology) and any(site_of(leaf) != "node" for leaf in scan.leaves)
-        self.tables = EdgeTables.of(dag) if on_edges and dag is not None else None
         self.weight, self.bias, self.constant = {}, {}, {}
         for number, leaf in enumerate(scan.leaves):
             shape = parameter_shape(scan, leaf)
@@ -67,10 +63,11 @@ class Leaves(eqx.Module):
         x: Float[Array, "*nodes dim"],
         edges: Float[Array, "edges edge_dim"] | None,
         given: Mapping[str, Array],
-        shapes: Mapping[str, tuple[int, ...]],
+        op: CompiledScan,
     ) -> dict[str, Array]:
-        """The leaves' values, by name and of the shapes that the compiled scan takes as its gates. Products are summed, and the
-        values kept, in float32 or better, whatever the features' data type."""
+        """The leaves' values, by name and of the shapes that the compiled scan `op` takes as its gates. Products are summed,
+        and the values kept, in float32 or better, whatever the features' data type."""
+        shapes, tables = op.signature.gates, EdgeTables.of(op)
         wanted = [leaf.name for leaf in self.leaves if leaf.kind == "given"]
         found = require_names("given", given, wanted)
         arrays = {name: require_array(f'given["{name}"]', found[name], shapes[name]) for name in wanted}
@@ -78,7 +75,7 @@ class Leaves(eqx.Module):
         for leaf in self.leaves:
             match leaf.kind:
                 case "linear":
-                    value = self._linear(leaf, x, edges) + self.bias[leaf.name]
+                    value = self._linear(leaf, x, edges, tables) + self.bias[leaf.name]
                     values[leaf.name] = value.reshape(shapes[leaf.name])
                 case "param":
                     values[leaf.name] = self.constant[leaf.name]
@@ -86,35 +83,35 @@ class Leaves(eqx.Module):
                     values[leaf.name] = arrays[leaf.name]
         return values
 
-    def _linear(self, leaf: Leaf, x: Array, edges: Array | None) -> Array:
+    def _linear(self, leaf: Leaf, x: Array, edges: Array | None, tables: EdgeTables | None) -> Array:
         """`W f` at every site of a leaf, `(*sites, head, [direction], *indices)`."""
         weight = self.weight[leaf.name]
-        if self.tables is None or site_of(leaf) == "node":
+        if tables is None or site_of(leaf) == "node":
             return _product(x, weight)
         nodes = x.reshape(-1, x.shape[-1])
         if not leaf.directional:
-            return self._on_edges(leaf, nodes, edges, weight, forward=True)
+            return _on_edges(leaf, nodes, edges, weight, tables, forward=True)
         if len(self.forward) == 1:
-            return self._on_edges(leaf, nodes, edges, weight, forward=self.forward[0])
-        each = [self._on_edges(leaf, nodes, edges, weight[:, k], forward=sense) for k, sense in enumerate(self.forward)]
+            return _on_edges(leaf, nodes, edges, weight, tables, forward=self.forward[0])
+        each = [_on_edges(leaf, nodes, edges, weight[:, k], tables, forward=sense) for k, sense in enumerate(self.forward)]
         return jnp.stack(each, axis=2)
 
-    def _on_edges(self, leaf: Leaf, nodes: Array, edges: Array | None, weight: Array, *, forward: bool) -> Array:
-        """`W f` for one direction of a ragged topology, `(sites, head, *indices)`: multiplied, then gathered to the sites."""
-        assert self.tables is not None
-        parts: list[Array] = []
-        start = 0
-        for feature in leaf.features:
-            if feature.index is None:
-                source, table = nodes, self.tables.node(site_of(leaf), forward=forward)
-            else:
-                assert edges is not None
-                source, table = edges, self.tables.edge(site_of(leaf), feature.index, forward=forward)
-            width = source.shape[-1]
-            part = _product(source, weight[..., start : start + width])
-            parts.append(part if table is None else take(part, table, 0))
-            start += width
-        return sum(parts[1:], parts[0])
+
+def _on_edges(leaf: Leaf, nodes: Array, edges: Array | None, weight: Array, tables: EdgeTables, *, forward: bool) -> Array:
+    """`W f` for one direction of a ragged topology, `(sites, head, *indices)`: multiplied, then gathered to the sites."""
+    parts: list[Array] = []
+    start = 0
+    for feature in leaf.features:
+        if feature.index is None:
+            source, table = nodes, tables.node(site_of(leaf), forward=forward)
+        else:
+            assert edges is not None
+            source, table = edges, tables.edge(site_of(leaf), feature.index, forward=forward)
+        width = source.shape[-1]
+        part = _product(source, weight[..., start : start + width])
+        parts.append(part if table is None else take(part, table, 0))
+        start += width
+    return sum(parts[1:], parts[0])
 
 
 def _product(features: Array, weight: Array) -> Array:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, assert_never
 
-import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Int32
 
-from stmlang.graph.dag import DAG
+from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.scan import Leaf
 
 Site = Literal["node", "out", "in", "pair"]
@@ -29,24 +27,32 @@ def site_of(leaf: Leaf) -> Site:
             return "node"
 
 
-class EdgeTables(eqx.Module):
-    """Ends of edges and of line edges as index arrays, so that a graph enters a program as an argument and not as a constant.
+class EdgeTables(NamedTuple):
+    """Ends of edges and of line edges as index arrays of a compiled scan, so that a graph enters a program as an argument.
 
     An end that is open has the number of nodes as its index, one past the last: `take` with `mode="fill"` reads zero there.
+    Line edges are there where a leaf has one value of each.
     """
 
     tail: Int32[Array, " edges"]
     head: Int32[Array, " edges"]
-    incoming: Int32[Array, " line_edges"]
-    outgoing: Int32[Array, " line_edges"]
-    middle: Int32[Array, " line_edges"]
+    incoming: Int32[Array, " line_edges"] | None
+    outgoing: Int32[Array, " line_edges"] | None
+    middle: Int32[Array, " line_edges"] | None
 
     @staticmethod
-    def of(dag: DAG) -> EdgeTables:
-        """The tables of a graph."""
-        incoming, outgoing = dag.line_edges[:, 0], dag.line_edges[:, 1]
-        tail, head = (np.where(ends < 0, dag.node_count, ends) for ends in (dag.tail, dag.head))
-        return EdgeTables(*(jnp.asarray(part, jnp.int32) for part in (tail, head, incoming, outgoing, head[incoming])))
+    def of(op: CompiledScan) -> EdgeTables | None:
+        """The tables of a scan, edges as declared; None on a regular topology."""
+        sites = op.tables[0].sites
+        if sites is None:
+            return None
+        sense = op.scan.directions[0].senses[0]
+        tail, head = (sites.tail, sites.head)[::sense]
+        if sites.line is None:
+            return EdgeTables(jnp.asarray(tail), jnp.asarray(head), None, None, None)
+        incoming, outgoing = (sites.line.into, sites.line.out)[::sense]
+        ends = (jnp.asarray(part) for part in (tail, head, incoming, outgoing, sites.line.node))
+        return EdgeTables(*ends)
 
     def node(self, site: Site, *, forward: bool) -> Int32[Array, " sites"] | None:
         """The node at which each entry lives; None where entries are nodes. Backwards an edge leaves what it entered."""

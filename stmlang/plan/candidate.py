@@ -82,9 +82,11 @@ class Rejection:
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """What a file of `plan/candidates` offers the planner: `propose` lists the settings worth costing, or says why there are
-    none; `build` costs settings that were asked for, which may be others than those proposed."""
+    none; `build` costs settings that were asked for, which may be others than those proposed. `at_run_time` says that its
+    tables can have shapes that many graphs share."""
 
     name: str
     summary: str
     propose: Callable[[Problem], Iterable[Candidate | Rejection]]
     build: Callable[[Problem, Mapping[str, ConfigValue]], Candidate | Rejection]
+    at_run_time: bool = False

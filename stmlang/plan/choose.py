@@ -16,6 +16,8 @@ from stmlang.plan.problem import Problem
 from stmlang.plan.target import Target
 from stmlang.plan.tuned import Found
 
+ONE_GRAPH = "it is made for one graph, and here graphs come at run time"
+
 
 def make_plan(
     problem: Problem,
@@ -58,6 +60,9 @@ def _all(problem: Problem) -> tuple[list[Candidate], list[Rejection]]:
     candidates: list[Candidate] = []
     rejections: list[Rejection] = []
     for strategy in CANDIDATES:
+        if problem.room is not None and not strategy.at_run_time:
+            rejections.append(Rejection(strategy.name, ONE_GRAPH))
+            continue
         for found in strategy.propose(problem):
             if isinstance(found, Candidate):
                 candidates.append(found)
@@ -96,7 +101,9 @@ def _forced(
                 "STM5007", f"strategy `{strategy.name}` cannot be used here: {'; '.join(reasons)}", span=problem.scan.span
             )
         return found
-    built = strategy.build(problem, config)
+    built = (
+        strategy.build(problem, config) if problem.room is None or strategy.at_run_time else Rejection(strategy.name, ONE_GRAPH)
+    )
     if isinstance(built, Candidate):
         return [built]
     if built.reason in reasons:

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
-from stmlang.graph.steps import step_count
+from stmlang.graph.steps import edge_level_sizes, node_arcs, step_count
 from stmlang.plan.candidate import Candidate, Stage
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
@@ -31,6 +31,25 @@ def sweep_width(problem: Problem, sizes: Int64[np.ndarray, " levels"]) -> int:
         width *= 2
         if width >= 2 * widest or width * each > max(LARGEST_STEP, 16 * each):
             return best[1]
+
+
+def node_profile(problem: Problem, dag: DAG | None) -> Int64[np.ndarray, " levels"]:
+    """The arcs of each level of a sweep over node states; of graphs given at run time, a profile that their room decides."""
+    if problem.room is not None or dag is None:
+        return _profile(problem.counts.edges, problem.counts.levels)
+    return np.bincount(node_arcs(dag).level, minlength=1)
+
+
+def edge_profile(problem: Problem, dag: DAG | None) -> Int64[np.ndarray, " levels"]:
+    """The same for edge states."""
+    if problem.room is not None or dag is None:
+        return _profile(problem.counts.edges + problem.counts.line_edges, problem.counts.levels)
+    return edge_level_sizes(dag)
+
+
+def _profile(arcs: int, levels: int) -> Int64[np.ndarray, " levels"]:
+    """Falling evenly, since most graphs have more beginnings than ends."""
+    return -(-2 * arcs * np.arange(levels, 0, -1, dtype=np.int64) // (levels * (levels + 1)))
 
 
 def branchless(dag: DAG) -> bool:

@@ -12,11 +12,12 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.facts import Facts
+from stmlang.graph.buckets import Room
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
 from stmlang.graph.limits import LARGEST, refuse_above_largest
-from stmlang.plan.counts import Counts, Cut, interval_cut, ragged_counts, regular_counts
+from stmlang.plan.counts import Counts, Cut, interval_cut, ragged_counts, regular_counts, room_counts
 from stmlang.plan.errors import plan_error
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
 from stmlang.scan.scan import Leaf, Scan
@@ -36,8 +37,9 @@ class Problem:
     """A stabilized scan on a topology of known size, and how it will be called.
 
     `facts` is the result of `stmlang.facts.analyse`. `axes` are the sizes of a regular topology's axes, else None, and then
-    `dag` is there. `memory_limit` is in bytes, None for what the target has. `batch` is how many scans a call evaluates at
-    once (`vmap`); all costs grow with it, sequential steps do not.
+    `dag` is there, or, for graphs given at run time, the `room` that there is for them. `memory_limit` is in bytes, None for
+    what the target has. `batch` is how many scans a call evaluates at once (`vmap`); all costs grow with it, sequential steps
+    do not.
     """
 
     scan: Scan
@@ -49,6 +51,7 @@ class Problem:
     mode: Mode
     memory_limit: int | None
     batch: int
+    room: Room | None = None
 
     @classmethod
     def of(
@@ -61,6 +64,7 @@ class Problem:
         mode: Mode = "training",
         memory_limit: int | None = None,
         batch: int = 1,
+        room: Room | None = None,
     ) -> Problem:
         """Count the topology and check the call.
 
@@ -71,15 +75,18 @@ class Problem:
         _check_options(dtype, mode, memory_limit, batch)
         _check_normalized(scan)
         axes = regular_axes(scan) if dag is None or dag.regular is None else dag.regular
-        if axes is None and dag is None:
+        if axes is None and dag is None and room is None:
             dag = dag_of(scan.topology)
-        counts = ragged_counts(dag) if axes is None and dag is not None else regular_counts(axes or ())
+        if room is not None:
+            counts = room_counts(room)
+        else:
+            counts = ragged_counts(dag) if axes is None and dag is not None else regular_counts(axes or ())
         for what, count in (("nodes", counts.nodes), ("edges", counts.edges)):
             refuse_above_largest(what, count, scan.topology.span)
         # On a ragged topology there may be a way to do without them.
         if axes is not None or any(set(PORT_INDICES) <= set(leaf.indices) for leaf in scan.leaves):
             refuse_above_largest("line edges", counts.line_edges, scan.topology.span)
-        return cls(scan, facts, dag, counts, axes, dtype, mode, memory_limit, batch)
+        return cls(scan, facts, dag, counts, axes, dtype, mode, memory_limit, batch, room)
 
     @property
     def heads(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from stmlang.runtime.compile import compile
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.loaded import LoadedScan, load
 from stmlang.runtime.open import OpenScan
 
-__all__ = ["CompiledScan", "LoadedScan", "OpenScan", "compile", "load"]
+__all__ = ["CompiledScan", "GraphScan", "LoadedScan", "OpenScan", "compile", "load"]

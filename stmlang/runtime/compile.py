@@ -12,6 +12,7 @@ import jax
 
 from stmlang.check import load
 from stmlang.facts import Facts, analyse
+from stmlang.graph.batch import Batch
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.lower.program import Program
@@ -23,11 +24,13 @@ from stmlang.plan.problem import DtypeName, Problem, regular_axes
 from stmlang.plan.target import target_of
 from stmlang.plan.tuned import IGNORED, Device, look_up
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
+from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import call_options, plain, settings, spec_text, target_name
 from stmlang.runtime.signature import Signature, call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import unbound
+from stmlang.scan.topology import Runtime
 
 GPU_KINDS = (("H200", "h200"), ("H100", "h100"), ("A100", "a100"))
 
@@ -45,7 +48,7 @@ def compile(
     scan: str | None = None,
     tuned: bool = True,
     **sizes: int | float,
-) -> CompiledScan | OpenScan:
+) -> CompiledScan | OpenScan | GraphScan:
     """Compile a spec: `std:...`, a path, or the text itself.
 
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
@@ -54,7 +57,8 @@ def compile(
     last by default). What `stmlang tune` measured on this machine comes before what is predicted, unless `tuned` is off.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
-    has, and again for others. Raises SpecError for a wrong spec, unknown sizes, or a scan that no strategy can evaluate.
+    has, and again for others; one whose graphs come at run time a `GraphScan`, whose `at` gives it graphs. Raises SpecError for
+    a wrong spec, unknown sizes, or a scan that no strategy can evaluate.
     """
     text = spec_text(source)
     options = call_options(dtype, mode, batch, memory_limit, strategy, tuned, scan)
@@ -64,11 +68,13 @@ def compile(
     checked = load(text, {name: plain(size) for name, size in sizes.items()}, scan=scan)
     chosen = target_of(machine() if target == "auto" else target)
 
-    def finish(bound: Scan) -> CompiledScan:
-        prepared = prepare(bound, dtype, mode=mode, memory_limit=memory_limit, batch=batch)
-        found = look_up(prepared.problem, device_of(target)) if tuned else IGNORED
+    def finish(bound: Scan, on: Batch | None = None) -> CompiledScan:
+        prepared = prepare(bound, dtype, mode=mode, memory_limit=memory_limit, batch=batch, on=on)
+        found = look_up(prepared.problem, device_of(target)) if tuned and on is None else IGNORED
         return assemble(prepared, make_plan(prepared.problem, chosen, strategy=strategy, config=settled, tuned=found))
 
+    if isinstance(checked.topology, Runtime):
+        return GraphScan(checked, dtype, finish)
     return OpenScan(checked, dtype, finish) if unbound(checked) else finish(checked)
 
 
@@ -98,12 +104,18 @@ def prepare(
     mode: Literal["training", "inference"] = "training",
     memory_limit: int | None = None,
     batch: int = 1,
+    on: Batch | None = None,
 ) -> Prepared:
-    """Find out what holds of a scan, from its graph if that takes one. Raises SpecError where a size is unbound (STM5001)."""
-    dag = None if regular_axes(scan) is not None else dag_of(scan.topology)
-    facts = analyse(scan, dag)
-    problem = Problem.of(facts.scan, dag, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch)
-    return Prepared(scan, dag, facts, problem)
+    """Find out what holds of a scan, from its graph if that takes one; of one whose graphs come at run time, from nothing but
+    the room of the batch `on`. Raises SpecError where a size is unbound (STM5001)."""
+    if on is None:
+        dag = None if regular_axes(scan) is not None else dag_of(scan.topology)
+        facts = analyse(scan, dag)
+        problem = Problem.of(facts.scan, dag, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch)
+        return Prepared(scan, dag, facts, problem)
+    facts, room = analyse(scan), on.room
+    problem = Problem.of(facts.scan, None, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch, room=room)
+    return Prepared(scan, on.dag, facts, problem)
 
 
 def assemble(prepared: Prepared, plan: Plan) -> CompiledScan:

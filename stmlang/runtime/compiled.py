@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from stmlang.facts import Facts
@@ -27,7 +28,7 @@ from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.runtime.options import node_shape, whole_number, word
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag
-from stmlang.scan.expression import InputRef, inside
+from stmlang.scan.expression import PORT_INDICES, InputRef, inside
 from stmlang.scan.scan import Scan
 
 if TYPE_CHECKING:
@@ -47,10 +48,17 @@ class Compilation:
     @cached_property
     def whole(self) -> Program:
         """The same scan by a strategy that forms its gating matrix."""
-        if isinstance(self.program.lowering, Whole):
-            return self.program
+        return self.program if isinstance(self.program.lowering, Whole) else self.formed(self.program.dag)
+
+    def formed(self, dag: DAG) -> Program:
+        """The scan on a graph by a strategy that forms any gating matrix."""
         empty = Candidate("parallel", (), (), (), 0, 0, 0, 0)
-        return Program(self.program.problem, self.program.dag, empty)
+        return Program(replace(self.program.problem, room=None), dag, empty)
+
+    @property
+    def at_run_time(self) -> bool:
+        """Whether `program.dag` is but one of the graphs that the program is for."""
+        return self.program.problem.room is not None
 
 
 class CompiledScan(eqx.Module):
@@ -74,7 +82,7 @@ class CompiledScan(eqx.Module):
         return all(ours is theirs for ours, theirs in zip(jax.tree.leaves(self), jax.tree.leaves(other), strict=True))
 
     def __repr__(self) -> str:
-        nodes, dtype = self.dag.node_count, self.signature.dtype
+        nodes, dtype = self.compilation.program.dag.node_count, self.signature.dtype
         return f"<CompiledScan {self.scan.name}: {nodes} nodes, {self.plan.chosen.candidate.label}, {dtype}>"
 
     def __call__(
@@ -108,7 +116,7 @@ class CompiledScan(eqx.Module):
         q, k, v are needed only where gates depend on them. Raises SpecError (STM5206) where transitions act on state axes:
         such a scan has no gating matrix of scalars.
         """
-        program, given = self.compilation.whole, {"q": q, "k": k, "v": v}
+        program, given = self._whole(), {"q": q, "k": k, "v": v}
         self._require_room(program)
         if program.problem.state_indices or self.scan.track > 1 or self.scan.normalize != "none":
             found = ", ".join(sorted(program.problem.state_indices)) or "normalization"
@@ -125,9 +133,13 @@ class CompiledScan(eqx.Module):
         tables = self.tables if program is self.compilation.program else _device(program.tables)
         return cast(Array, _gating(program, tables, inputs, dict(gates)))
 
+    def _whole(self) -> Program:
+        compilation = self.compilation
+        return compilation.formed(self.dag) if compilation.at_run_time else compilation.whole
+
     def _require_room(self, program: Program) -> None:
         """Raises SpecError (STM5209) where the gating matrix would not fit the memory limit."""
-        limit, nodes = self.plan.circumstances.memory_limit, self.dag.node_count
+        limit, nodes = self.plan.circumstances.memory_limit, program.dag.node_count
         size = nodes**2 * self.scan.heads * jnp.dtype(program.accumulator).itemsize
         if size > limit:
             raise call_error(
@@ -151,10 +163,15 @@ class CompiledScan(eqx.Module):
         check_arguments(self.signature, {"q": q, "k": k, "v": v}, gates, initial)
         query, key, value = (np.asarray(array, np.float64) for array in (q, k, v))
         leaves = {name: np.asarray(array, np.float64) for name, array in gates.items()}
+        dag = self.dag
+        spare = dag.spare_line_edges
+        for leaf in self.scan.leaves if spare else ():
+            if leaf.kind != "param" and set(PORT_INDICES) <= set(leaf.indices):
+                leaves[leaf.name] = leaves[leaf.name][:-spare]
         state = None
         if initial is not None:
             state = [{port: np.asarray(array, np.float64) for port, array in part.items()} for part in initial]
-        return reference(self.scan, self.dag, query, key, value, leaves, state)
+        return reference(self.scan, replace(dag, spare_line_edges=0), query, key, value, leaves, state)
 
     def zero_state(self) -> State:
         """An initial state of zeros."""
@@ -185,7 +202,7 @@ class CompiledScan(eqx.Module):
 
     def at(self, nodes: Sequence[int]) -> CompiledScan:
         """This scan, if node arrays have this shape. Raises SpecError (STM5201) if not. (`OpenScan` compiles for it.)"""
-        shape, expected = node_shape(nodes), self.dag.node_shape
+        shape, expected = node_shape(nodes), self.node_shape
         if shape != expected:
             raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with {expected}, not {shape}")
         return self
@@ -202,7 +219,33 @@ class CompiledScan(eqx.Module):
 
     @property
     def dag(self) -> DAG:
-        return self.compilation.program.dag
+        """The graph. Of a scan whose graphs come at run time, the batch's as its tables have it, which while a call is traced
+        are not known: raises SpecError (STM3301) then."""
+        program = self.compilation.program
+        if not self.compilation.at_run_time:
+            return program.dag
+        sites = self.tables[0].sites
+        assert sites is not None
+        if isinstance(sites.tail, Tracer):
+            raise call_error(
+                "STM3301",
+                f"the graph of scan `{self.scan.name}` is an argument of the function that is being compiled, so not known",
+                help="ask for it outside, or for its shape: `node_shape`, `edge_count`",
+            )
+        ends = tuple(np.asarray(end, np.int64) for end in (sites.tail, sites.head))
+        tail, head = ends[:: self.scan.directions[0].senses[0]]
+        dag = DAG(program.dag.node_shape, tail, head, program.dag.port, program.dag.ports)
+        return replace(dag, spare_line_edges=program.dag.line_rows - len(dag.line_edges))
+
+    @property
+    def node_shape(self) -> tuple[int, ...]:
+        """The shape that node arrays begin with."""
+        return self.compilation.program.dag.node_shape
+
+    @property
+    def edge_count(self) -> int:
+        """How many edges there are, and rows of edge arrays."""
+        return self.compilation.program.dag.edge_count
 
     @property
     def facts(self) -> Facts:
@@ -240,6 +283,11 @@ class CompiledScan(eqx.Module):
 def build(compilation: Compilation) -> CompiledScan:
     """The callable of a compilation."""
     return CompiledScan(_device(compilation.program.tables), compilation)
+
+
+def rebuilt(scan: CompiledScan, tables: tuple[Bundle, ...]) -> CompiledScan:
+    """The scan on another graph of the same shape."""
+    return CompiledScan(_device(tables), scan.compilation)
 
 
 def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:

@@ -336,7 +336,5 @@ class Evaluator:
 
     def mask(self) -> Value:
         """The line edges that a multitree keeps: a matter of the declared DAG, the same for both senses."""
-        from stmlang.graph.multitree import greedy_multitree
-
-        kept = np.asarray(greedy_multitree(self.dag), dtype=np.float64)
+        kept = np.asarray(self.dag.multitree, dtype=np.float64)
         return Value(("out", "in"), (), np.broadcast_to(kept[:, None], (len(kept), self.scan.heads)))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stmlang.graph.build import ragged_dag, regular_dag
 from stmlang.graph.dag import DAG, OPEN
+from stmlang.graph.incidence import components
 from stmlang.graph.levels import edge_levels, find_cycle, latest_levels, node_levels, topological_order
 from tests.graph.graphs import banded, dags
 
@@ -99,3 +100,19 @@ def test_a_million_edges() -> None:
         levels = node_levels(dag)
         assert np.all(levels[dag.tail] < levels[dag.head])
         assert find_cycle(dag.tail, dag.head, dag.node_count) is None
+
+
+@settings(max_examples=100, deadline=None)
+@given(count=st.integers(0, 30), seed=st.integers(0, 2**32 - 1), density=st.floats(0, 1.5))
+def test_components_are_those_of_networkx(count: int, seed: int, density: float) -> None:
+    random = np.random.default_rng(seed)
+    first, second = random.integers(0, max(count, 1), (2, int(density * count)))
+    graph = nx.Graph(zip(first.tolist(), second.tolist(), strict=True))
+    graph.add_nodes_from(range(count))
+    wanted = {node: min(members) for members in nx.connected_components(graph) for node in members}
+    assert components(first, second, count).tolist() == [wanted[node] for node in range(count)]
+
+
+def test_components_of_a_long_path_take_few_rounds() -> None:
+    order = np.random.default_rng(0).permutation(300_000)
+    assert not components(order[:-1], order[1:], len(order)).any()

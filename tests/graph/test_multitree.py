@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -13,7 +14,7 @@ from stmlang.graph.build import ragged_dag, regular_dag
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import edge_levels
 from stmlang.graph.multitree import greedy_multitree, is_multitree, reach, straight_first, turns_are_multitree
-from tests.graph.graphs import banded, dags
+from tests.graph.graphs import banded, dags, ragged_dags
 
 
 def path_counts(dag: DAG, line: np.ndarray) -> np.ndarray:
@@ -121,6 +122,26 @@ def test_default_priority_of_nodes_in_no_topological_order() -> None:
     dag = ragged_dag(20, shuffled[grid.tail], shuffled[grid.head])
     assert sorted(straight_first(dag).tolist()) == list(range(len(dag.line_edges)))
     assert is_multitree(dag, dag.line_edges[greedy_multitree(dag)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs=st.lists(ragged_dags(), max_size=4), spare=st.integers(0, 3), seed=st.integers(0, 2**32 - 1))
+def test_graphs_side_by_side_are_cut_as_each_by_itself(graphs: list[DAG], spare: int, seed: int) -> None:
+    """In any numbering of their nodes: a graph's result must not depend on what else is in a batch."""
+    random = np.random.default_rng(seed)
+    parts: list[DAG] = []
+    for dag in graphs:
+        number = random.permutation(dag.node_count) if random.integers(2) else np.arange(dag.node_count)
+        closed = (dag.tail >= 0) & (dag.head >= 0)
+        parts.append(ragged_dag(dag.node_count, number[dag.tail[closed]], number[dag.head[closed]]))
+    start = np.cumsum([0, *(part.node_count for part in parts)])
+    ends = [np.concatenate([[start[-1]] * spare, *(getattr(part, end) + at for part, at in zip(parts, start, strict=False))])
+            for end in ("tail", "head")]  # fmt: skip
+    ends[1][:spare] += 1
+    ends = [np.roll(end, -spare).astype(np.int64) for end in ends]
+    together = ragged_dag(int(start[-1]) + 2, *ends)
+    by_parts = replace(together, parts=tuple(parts)).multitree
+    assert by_parts.tolist() == greedy_multitree(together).tolist() == together.multitree.tolist()
 
 
 def test_thousands_of_edges() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stmlang.graph.buckets import half_octave_above
 from stmlang.graph.build import complete_tree, ragged_dag
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import latest_levels, node_levels
@@ -58,8 +59,14 @@ def summed(values: Numbers, places: Numbers, count: int) -> Numbers:
 
 
 @settings(max_examples=100, deadline=None)
-@given(dag=st.one_of(ragged_dags(), trees()), seed=st.integers(0, 2**32 - 1), width=st.integers(1, 9), held=st.booleans())
-def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: bool) -> None:
+@given(
+    dag=st.one_of(ragged_dags(), trees()),
+    seed=st.integers(0, 2**32 - 1),
+    width=st.integers(1, 9),
+    held=st.booleans(),
+    roomy=st.booleans(),
+)
+def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: bool, roomy: bool) -> None:
     random = np.random.default_rng(seed)
     out, into, source = random.integers(0, PRIME, (3, dag.edge_count))
     initial = random.integers(0, PRIME, len(dag.entering))
@@ -68,7 +75,7 @@ def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: b
     first, last = np.where(dag.tail == OPEN, 1, out), np.where(dag.head == OPEN, 1, into)
     added = np.append(np.where(dag.tail == OPEN, 0, source), 0)
     first, last = np.append(first, 0), np.append(last, 0)
-    nodes = steps(node_arcs(dag), width)
+    nodes = steps(node_arcs(dag), width, roomy)
 
     def by_node(t: int, arcs: Numbers) -> Numbers:
         states = summed(arcs, nodes.part_of[t], nodes.edge.shape[1]) + added[nodes.opening[t]]
@@ -80,7 +87,7 @@ def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: b
     assert run(nodes, initial, gates, by_node, held).tolist() == wanted.tolist()
     line = dag.line_edges
     transition = np.append(into[line[:, 0]] * out[line[:, 1]] % PRIME, 1)
-    edges = steps(edge_arcs(dag), width)
+    edges = steps(edge_arcs(dag), width, roomy)
 
     def by_edge(t: int, arcs: Numbers) -> Numbers:
         return summed(arcs, edges.part_of[t], edges.edge.shape[1]) + added[edges.opening[t]]
@@ -126,6 +133,18 @@ def test_buffers_are_as_wide_as_what_is_alive() -> None:
     assert steps(node_arcs(comb), 64).slot_count <= 2
     fan = comb.reversed()
     assert np.array_equal(thrifty_levels(fan), node_levels(fan))
+
+
+@settings(max_examples=50, deadline=None)
+@given(dag=st.one_of(ragged_dags(), trees()), width=st.integers(1, 9))
+def test_roomy_tables_have_shapes_of_the_sizes_alone(dag: DAG, width: int) -> None:
+    for arcs in (node_arcs(dag), edge_arcs(dag)):
+        made = steps(arcs, width, roomy=True)
+        count = half_octave_above(step_count(np.bincount(arcs.level, minlength=1), width))
+        for table in (made.read, made.number, made.part_of, made.edge, made.opening, made.added_to, made.write):
+            assert table.shape == (count, width)
+        assert made.slot.shape == (arcs.items + width,)
+        assert made.slot_count == arcs.items
 
 
 def test_a_wide_level_does_not_widen_the_others() -> None:

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
-from stmlang.graph.steps import node_arcs
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
-from stmlang.plan.levels import NODE_PASSES, level_sweep, needs_node_states
+from stmlang.plan.levels import NODE_PASSES, level_sweep, needs_node_states, node_profile
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import takes_no_settings
 
@@ -27,14 +24,14 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     """It has no settings."""
     if reason := takes_no_settings(config):
         return Rejection(NAME, reason)
-    if problem.axes is not None or problem.dag is None:
+    if problem.axes is not None:
         return Rejection(NAME, "it is for trees and DAGs: a grid's rows and wavefronts are regular")
     if reason := needs_node_states(problem):
         return Rejection(NAME, reason)
     counts = problem.counts
-    sizes = np.bincount(node_arcs(problem.dag).level, minlength=1)
+    sizes = node_profile(problem, problem.dag)
     held = counts.nodes + counts.entering
     return level_sweep(NAME, problem, sizes, NODE_PASSES, held, min(held, counts.slots + counts.entering))
 
 
-STRATEGY = Strategy(NAME, "sweep over levels, one state a node", propose, build)
+STRATEGY = Strategy(NAME, "sweep over levels, one state a node", propose, build, at_run_time=True)

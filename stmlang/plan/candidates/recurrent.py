@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stmlang.graph.steps import edge_level_sizes
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
-from stmlang.plan.levels import EDGE_PASSES, level_sweep, matrix_width, needs_line_edges
+from stmlang.plan.levels import EDGE_PASSES, edge_profile, level_sweep, matrix_width, needs_line_edges
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, takes_no_settings
 
@@ -29,10 +28,10 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     if reason := takes_no_settings(config):
         return Rejection(NAME, reason)
     counts, item = problem.counts, problem.accumulator
-    if problem.axes is None and problem.dag is not None:
+    if problem.axes is None:
         if reason := needs_line_edges(problem):
             return Rejection(NAME, reason)
-        sizes, held = edge_level_sizes(problem.dag), counts.edges + counts.entering
+        sizes, held = edge_profile(problem, problem.dag), counts.edges + counts.entering
         return level_sweep(NAME, problem, sizes, EDGE_PASSES, held, counts.slots)
     sweep = _sweep(problem)
     # Training keeps what a step reads, passes on, adds and marks, each of the size of its states, padded to the widest level.
@@ -84,4 +83,4 @@ def _adjoint_sweep(sweep: Stage, stored: int) -> Stage:
     )
 
 
-STRATEGY = Strategy(NAME, "sweep over topological levels", propose, build)
+STRATEGY = Strategy(NAME, "sweep over topological levels", propose, build, at_run_time=True)

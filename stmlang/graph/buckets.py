@@ -1,0 +1,34 @@
+"""Few shapes for many graphs: sizes far enough apart that most batches of a data set share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+def power_above(count: int, base: int) -> int:
+    """The least power of `base` that is at least `count`."""
+    size = 1
+    while size < count:
+        size *= base
+    return size
+
+
+def half_octave_above(count: int) -> int:
+    """The least of 1, 2, 3, 4, 6, 8, 12, 16, 24, ... that is at least `count`."""
+    size = power_above(count, 2)
+    return 3 * size // 4 if count <= 3 * size // 4 else size
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a program for graphs that come at run time has room for: nodes and edges exactly, as many as their bucket has, a
+    power of two of line edges, a power of four of levels."""
+
+    nodes: int
+    edges: int
+    line_edges: int
+    levels: int
+
+    @classmethod
+    def of(cls, nodes: int, edges: int, line_edges: int, levels: int) -> Room:
+        return cls(nodes, edges, power_above(line_edges, 2), power_above(levels, 4))

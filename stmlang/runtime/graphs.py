@@ -1,0 +1,91 @@
+"""A scan whose graphs come at run time: one program for each shape of batch, the graphs themselves among its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import jax
+import numpy as np
+
+from stmlang.graph.batch import Batch, batch
+from stmlang.graph.buckets import Room
+from stmlang.graph.dag import DAG
+from stmlang.runtime.compiled import CompiledScan, rebuilt
+from stmlang.runtime.signature import call_error
+from stmlang.scan.scan import Scan
+from stmlang.scan.topology import Runtime
+
+Graphs = Batch | DAG | list[DAG] | tuple[DAG, ...]
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphScan:
+    """What `stmlang.compile` returns for `topology g = dag(nodes <= N, edges <= E)`. `at` gives it graphs; the scan that it
+    returns is called like any other, and is a pytree whose leaves are the graphs' tables. So a compiled function that takes it
+    as an argument is compiled once for each of few shapes and not for each batch:
+
+        scan = stmlang.compile(spec)
+
+        @jax.jit
+        def step(on, q, k, v, gates):
+            return on(q, k, v, gates)
+
+        step(scan.at(batch), q, k, v, gates)
+
+    `finish` plans for the room that a batch takes; what it made is kept in `compiled`.
+    """
+
+    scan: Scan
+    dtype: str
+    finish: Callable[[Scan, Batch], CompiledScan]
+    compiled: dict[Room, CompiledScan] = field(default_factory=dict[Room, CompiledScan])
+
+    def __repr__(self) -> str:
+        return f"<GraphScan {self.scan.name}: graphs come with `at`>"
+
+    def at(self, graphs: Graphs) -> CompiledScan:
+        """The scan on a batch, or on what makes one. Node and edge arrays are those of the batch, padding included.
+
+        Raises SpecError: STM3507 where a graph is larger than the topology allows or is no tree, and what `batch` raises.
+        """
+        given = graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, DAG) else graphs)
+        self._refuse_large(given)
+        known = self.compiled.get(given.room)
+        if known is None:
+            return self.compiled.setdefault(given.room, self.finish(self.scan, given))
+        return rebuilt(known, replace(known.compilation.program, dag=given.dag).tables)
+
+    def require(self, on: object) -> CompiledScan:
+        """What `at` of this scan has returned, or of another of the same spec. Raises SpecError (STM5202) for anything else."""
+        if isinstance(on, CompiledScan) and on.compilation.at_run_time and on.compilation.declared == self.scan:
+            return on
+        what = f"scan `{on.scan.name}`" if isinstance(on, CompiledScan) else type(on).__name__
+        help = "give what `at` of the layer's own scan returns: `layer(x, on=layer.op.at(batch))`"
+        raise call_error("STM5202", f"`on` is {what}, and no graphs for scan `{self.scan.name}`", help=help)
+
+    def _refuse_large(self, given: Batch) -> None:
+        topology = self.scan.topology
+        assert isinstance(topology, Runtime)
+        if topology.tree:
+            _refuse_branching(given)
+        for number, dag in enumerate(given.dags):
+            for what, count, most in (("nodes", dag.node_count, topology.nodes), ("edges", dag.edge_count, topology.edges)):
+                if count > most:
+                    raise call_error(
+                        "STM3507",
+                        f"graph {number} has {count:,} {what}; the topology of scan `{self.scan.name}` allows {most:,}",
+                        help="raise the bound in the spec, or leave the graph out",
+                    )
+
+
+def _refuse_branching(given: Batch) -> None:
+    """In a tree edges lead from the children to the root: at most one leaves a node. Raises SpecError (STM3407)."""
+    for number, dag in enumerate(given.dags):
+        count = np.bincount(dag.tail, minlength=1)
+        if count.max(initial=0) > 1:
+            node = int(count.argmax())
+            message = f"{int(count[node])} edges leave node {node} of graph {number}, so this is no tree"
+            help = "bound the graphs as `dag(nodes <= N, edges <= E)`, or turn the edges around if they lead from the root"
+            raise call_error("STM3407", message, ("in a tree edges lead from the children to the root",), help)

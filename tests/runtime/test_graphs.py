@@ -1,0 +1,238 @@
+"""Graphs given at run time: each as by itself, whatever stands beside it; one program for many."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import stmlang
+from stmlang.graph import DAG, Batch, Bucket, batch
+from stmlang.graph.build import complete_tree, ragged_dag
+from stmlang.graph.levels import node_levels
+from stmlang.source.diagnostic import SpecError
+from tests.graph.graphs import banded
+
+HEAD = "topology g = dag(nodes <= 64, edges <= 160)\nscan s(heads = 2, key = 3, value = 4) on g {\n"
+ENDS = "source[out] = sigmoid(linear(x))\nmark[in] = tanh(linear(x, e[in]))\ndirect = sigmoid(linear(x))\n"
+BODIES = {
+    "P": "directions both\ntransition[out, in] = softmax(linear(x, e[in], e[out]), over = out)\nstabilize P\n",
+    "D": "directions both\ntransition[out, in] = tanh(2 * linear(x, e[in], e[out]))\nstabilize D\n",
+    "rank one": "directions both\nshare[out] = softmax(linear(x, e[out]), over = out)\n"
+    "decay[in] = tanh(linear(x, e[in]))\ntransition[out, in] = decay * share\nstabilize P\n",
+    "backward": "directions backward\ntransition[out, in] = softmax(linear(x, e[in], e[out]), over = out)\nstabilize P\n",
+    "apart": "directions both concat\ntransition[out, in] = 0.5 * sigmoid(linear(e[in], e[out]))\nstabilize none\n",
+    "on the key axis": "transition[out, key] = 0.7 * sigmoid(linear(x, e[out]))\nstabilize none\n",
+    "normalized": "transition = sigmoid(linear(x))\nstabilize none\nnormalize sum\n",
+    "means": "decay[in] = sigmoid(linear(x, e[in]))\ntransition = mean(decay, over = in)\nstabilize none\n",
+}
+
+
+def spec(name: str) -> str:
+    return HEAD + ENDS + BODIES[name] + "}"
+
+
+def random_graph(nodes: int, edges: int, seed: int) -> DAG:
+    """Any DAG: parallel edges, isolated nodes, numbers in no topological order."""
+    random = np.random.default_rng(seed)
+    pairs = random.integers(0, max(nodes, 1), (edges, 2))
+    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+    number = random.permutation(nodes)
+    return ragged_dag(nodes, number[pairs[:, 0]], number[pairs[:, 1]])
+
+
+GRAPHS = [
+    random_graph(5, 8, 0),
+    ragged_dag(1, np.zeros(0, np.int64), np.zeros(0, np.int64)),
+    random_graph(13, 30, 1),
+    complete_tree(2, 3).reversed(),
+    ragged_dag(0, np.zeros(0, np.int64), np.zeros(0, np.int64)),
+    banded(20, 40, 4, 2),
+]
+
+
+@cache
+def scan(name: str, strategy: str | None = None, dtype: Any = "float64") -> stmlang.GraphScan:
+    found = stmlang.compile(spec(name), dtype=dtype, strategy=strategy)
+    assert isinstance(found, stmlang.GraphScan)
+    return found
+
+
+def layer(name: str, strategy: str | None = None) -> stmlang.nn.ScanLayer:
+    """Its parameters at random, so that no gate is the same everywhere."""
+    made = stmlang.nn.ScanLayer(scan(name, strategy), dim=6, edge_dim=5, key=jax.random.key(0))
+    arrays, rest = eqx.partition(made, eqx.is_inexact_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    keys = jax.random.split(jax.random.key(1), len(leaves))
+    moved = [leaf + 0.3 * jax.random.normal(key, leaf.shape, leaf.dtype) for leaf, key in zip(leaves, keys, strict=True)]
+    return eqx.combine(jax.tree.unflatten(structure, moved), rest)
+
+
+def features(dags: list[DAG]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    random = np.random.default_rng(7)
+    return [random.standard_normal((dag.node_count, 6)) for dag in dags], [
+        random.standard_normal((dag.edge_count, 5)) for dag in dags
+    ]
+
+
+def run(made: Any, on: Batch, x: list[np.ndarray], e: list[np.ndarray]) -> list[np.ndarray]:
+    reads = {"edge_features": on.edges(e)} if made.leaves.reads_edges else {}
+    return [np.asarray(part) for part in on.split_nodes(made(jnp.asarray(on.nodes(x)), on=made.op.at(on), **reads))]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_every_graph_is_as_by_itself(name: str) -> None:
+    """Alone, among others, in another order, in a larger bucket."""
+    made, (x, e) = layer(name), features(GRAPHS)
+    together = run(made, batch(GRAPHS), x, e)
+    roomy = run(made, batch(GRAPHS, bucket=Bucket(100, 150, 9)), x, e)
+    backwards = run(made, batch(GRAPHS[::-1]), x[::-1], e[::-1])[::-1]
+    for number, dag in enumerate(GRAPHS):
+        (alone,) = run(made, batch([dag]), [x[number]], [e[number]])
+        for found in (together[number], roomy[number], backwards[number]):
+            np.testing.assert_allclose(found, alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("strategy", ["recurrent", "nodes"])
+@pytest.mark.parametrize("name", BODIES)
+def test_value_and_gradient(name: str, strategy: str) -> None:
+    """Against the recurrence; gradients against central differences of it, along one direction at random."""
+    if strategy == "nodes" and name in ("P", "D", "backward", "apart"):
+        with pytest.raises(SpecError, match="rank-one"):
+            scan(name, strategy).at(batch(GRAPHS))
+        return
+    on = scan(name, strategy).at(batch(GRAPHS))
+    q, k, v, gates = on.example(1)
+    np.testing.assert_allclose(on(q, k, v, gates), on.reference(q, k, v, gates), rtol=0, atol=1e-12)
+    real = batch(GRAPHS).node_mask
+    random = np.random.default_rng(3)
+    weight = random.standard_normal(on.signature.result) * real[:, None, None]
+    arguments = (q, k, v, gates)
+    change = jax.tree.map(lambda array: jnp.asarray(random.standard_normal(array.shape)), arguments)
+    _, slope = jax.jvp(lambda given: jnp.sum(on(*given) * weight), (arguments,), (change,))
+    gradient = jax.grad(lambda given: jnp.sum(on(*given) * weight))(arguments)
+    product = sum(jnp.sum(a * b) for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(change), strict=True))
+    ends = [on.reference(*jax.tree.map(lambda a, b, step=step: a + step * b, arguments, change)) for step in (1e-5, -1e-5)]
+    wanted = float(np.sum((ends[0] - ends[1]) * weight) / 2e-5)
+    assert abs(float(slope) - wanted) < 1e-7 * max(1, abs(wanted))
+    assert abs(float(product) - wanted) < 1e-7 * max(1, abs(wanted))
+
+
+@pytest.mark.parametrize("name", ["P", "D", "rank one"])
+def test_padding_touches_nothing(name: str) -> None:
+    """NaN in all that padding brings leaves values and gradients of what is real as they are."""
+    made, (x, e) = layer(name), features(GRAPHS)
+    here = batch(GRAPHS)
+    on, nodes, edges = made.op.at(here), jnp.asarray(here.nodes(x)), jnp.asarray(here.edges(e))
+    q, k, v, gates = on.example(2)
+    wrong = [jnp.where(here.node_mask.reshape(-1, 1, 1), array, jnp.nan) for array in (q, k, v)]
+    real = here.node_mask[:, None, None]
+    np.testing.assert_array_equal(np.where(real, on(*wrong, gates), 0), np.where(real, on(q, k, v, gates), 0))
+
+    def loss(made: Any) -> Any:
+        y = made(nodes, edge_features=edges, on=on)
+        return jnp.sum(jnp.where(here.node_mask[:, None], y, 0) ** 2)
+
+    assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(eqx.filter_grad(loss)(made)))
+
+
+def test_one_program_for_many_graphs() -> None:
+    """A function that takes the scan as an argument is traced once for all batches that take the same room."""
+    count = 0
+
+    @jax.jit
+    def step(on: Any, q: Any, k: Any, v: Any, gates: Any) -> Any:
+        nonlocal count
+        count += 1
+        return on(q, k, v, gates)
+
+    found: list[np.ndarray] = []
+    for seed in range(5):
+        on = scan("P").at(batch([banded(20, 40, 4, seed), banded(17, 33, 4, seed + 9)]))
+        arguments = on.example(0)
+        found.append(np.asarray(step(on, *arguments)))
+        np.testing.assert_allclose(found[-1], on.reference(*arguments), rtol=0, atol=1e-12)
+    assert count <= 2
+    assert len({array.tobytes() for array in found}) == 5
+
+
+def test_the_program_does_not_grow_with_the_graph() -> None:
+    def length(nodes: int) -> int:
+        text = f"topology g = dag(nodes <= 5000, edges <= 9000)\n{spec('P').split(chr(10), 1)[1]}"
+        op = stmlang.compile(text)
+        assert isinstance(op, stmlang.GraphScan)
+        return op.at(banded(nodes, 2 * nodes, 4, 0)).lower_text("stablehlo").count(" = ")
+
+    assert length(200) == length(800) == length(3200)
+
+
+def test_the_graph_is_known_outside_of_programs_only() -> None:
+    here = batch(GRAPHS)
+    on = scan("P").at(here)
+    assert on.node_shape == (here.bucket.nodes,)
+    assert on.edge_count == here.bucket.edges
+    assert on.dag.tail.tolist() == here.tail.tolist()
+    assert scan("backward").at(here).dag.head.tolist() == here.head.tolist()
+    other = scan("P").at(batch(GRAPHS[::-1]))
+    assert other.compilation is on.compilation
+    assert other.dag.tail.tolist() != on.dag.tail.tolist()
+    with pytest.raises(SpecError, match="STM3301"):
+        jax.jit(lambda on: on.dag.tail)(on)
+
+
+def test_the_gating_matrix_is_that_of_the_batch() -> None:
+    on = scan("P").at(batch(GRAPHS[:1]))
+    first = GRAPHS[0]
+    other = scan("P").at(batch([ragged_dag(first.node_count, 4 - first.tail, 4 - first.head)]))
+    assert other.compilation is on.compilation
+    for here in (on, other):
+        q, k, v, gates = here.example(0)
+        matrix = here.gating_matrix(gates, q, k, v)
+        found = jnp.einsum("nhk,mhk,nmh,nhv->mhv", k, q, matrix, v)
+        np.testing.assert_allclose(found, here.reference(q, k, v, gates), atol=1e-12)
+
+
+def test_levels_of_padding_fit() -> None:
+    for dag in GRAPHS:
+        here = batch([dag])
+        assert int(node_levels(here.dag).max(initial=0)) < here.room.levels
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+def refused(code: str, words: str, action: Any) -> None:
+    with pytest.raises(SpecError) as caught:
+        action()
+    assert caught.value.diagnostics[0].code == code
+    assert words in str(caught.value)
+
+
+def test_what_the_topology_does_not_allow() -> None:
+    tree = stmlang.compile("scan s on tree(nodes <= 3) {\nsource = 1\nmark = 1\ntransition = 0.5\n}")
+    assert isinstance(tree, stmlang.GraphScan)
+    refused("STM3507", "graph 1 has 65 nodes", lambda: scan("P").at([GRAPHS[0], banded(65, 70, 4, 0)]))
+    refused("STM3507", "graph 0 has 161 edges", lambda: scan("P").at(banded(60, 161, 4, 0)))
+    refused("STM3507", "graph 0 has 4 nodes", lambda: tree.at(ragged_dag(4, np.asarray([0]), np.asarray([1]))))
+    refused("STM3407", "2 edges leave node 0", lambda: tree.at(ragged_dag(3, np.asarray([0, 0]), np.asarray([1, 2]))))
+    assert tree.at(ragged_dag(3, np.asarray([0, 1]), np.asarray([2, 2]))).node_shape == (16,)
+
+
+def test_layers_want_graphs() -> None:
+    made = layer("P")
+    x = jnp.zeros((16, 6))
+    refused("STM5202", "none are given", lambda: made(x))
+    refused("STM5202", "`on` is scan `s`", lambda: made(x, on=scan("D").at(GRAPHS)))
+    refused("STM5202", "`on` is Batch", lambda: made(x, on=batch(GRAPHS)))
+    chain = stmlang.nn.ScanLayer(stmlang.compile("std:plstm/chain", time=5), dim=6, key=jax.random.key(0))
+    refused("STM5202", "has its topology already", lambda: chain(x[:5], on=scan("P").at(GRAPHS)))
+
+
+def test_the_scan_says_what_it_is() -> None:
+    assert repr(scan("P")) == "<GraphScan s: graphs come with `at`>"
+    assert jax.tree.leaves(scan("P")) == []
