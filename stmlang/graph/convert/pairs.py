@@ -111,10 +111,11 @@ def _flat(edges: object) -> list[Any]:
     if pairs is None:
         help = "sort it: `sorted(edges)`" if type(edges) in UNORDERED else PAIRS
         raise refusal("STM3501", f"no graph can be made of {kind_of(edges)}", help)
-    for kind in set(map(type, pairs)):
-        if issubclass(kind, str | bytes) or not issubclass(kind, Sequence | np.ndarray):
-            place = next(place for place, pair in enumerate(pairs) if type(pair) is kind)
-            raise refusal("STM3502", f"edge {place} is no pair: {shown(pairs[place])}", PAIRS)
+    kinds: list[type[Any]] = list(map(type, pairs))
+    others = {kind for kind in set(kinds) if not _is_row(kind)}
+    if others:
+        place = next(place for place, kind in enumerate(kinds) if kind in others)
+        raise refusal("STM3502", f"edge {place} is no pair: {shown(pairs[place])}", PAIRS)
     try:
         lengths = list(map(len, pairs))
     except TypeError:  # a numpy array without an axis
@@ -152,6 +153,10 @@ def _refuse_kinds(flat: list[Any], kinds: set[type[Any]], where: Callable[[int],
     kind_at: list[type[Any]] = list(map(type, flat))
     place = next(place for place, kind in enumerate(kind_at) if _is_no_id(kind))
     raise _no_id(where(place), flat[place])
+
+
+def _is_row(kind: type[Any]) -> bool:
+    return issubclass(kind, Sequence | np.ndarray) and not issubclass(kind, str | bytes)
 
 
 def _is_no_id(kind: type[Any]) -> bool:
