@@ -89,7 +89,7 @@ def run(settings: Settings, console: Console) -> Outcome:
 def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.CompiledScan | stmlang.OpenScan:
     """One of the two specs at this study's sizes, planned for its batches."""
     side = SIDE // settings.stride
-    return stmlang.compile(
+    op = stmlang.compile(
         spec,
         target=target,
         batch=settings.batch,
@@ -99,6 +99,8 @@ def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.Com
         key=settings.width,
         value=settings.width,
     )
+    assert not isinstance(op, stmlang.GraphScan), "its topologies are grids"
+    return op
 
 
 def cross_compiled(settings: Settings) -> dict[str, str]:

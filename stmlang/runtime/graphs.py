@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,6 +16,7 @@ from stmlang.runtime.compiled import CompiledScan, rebuilt
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Runtime
+from stmlang.source.diagnostic import SpecError
 
 Graphs = Batch | DAG | list[DAG] | tuple[DAG, ...]
 
@@ -56,6 +58,21 @@ class GraphScan:
         if known is None:
             return self.compiled.setdefault(given.room, self.finish(self.scan, given))
         return rebuilt(known, replace(known.compilation.program, dag=given.dag).tables)
+
+    def __call__(self, *_arguments: Any, **_named: Any) -> Any:
+        """A call needs graphs: raises SpecError (STM3301)."""
+        raise self._without_graphs("be called")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(CompiledScan, name):
+            raise AttributeError(name)
+        raise self._without_graphs(f"be asked for `{name}`")
+
+    def _without_graphs(self, what: str) -> SpecError:
+        message = f"the graphs of scan `{self.scan.name}` come at run time: it cannot {what} without them"
+        return call_error(
+            "STM3301", message, help="give it graphs: `op.at(stmlang.graph.batch(graphs))`, and call what that returns"
+        )
 
     def require(self, on: object) -> CompiledScan:
         """What `at` of this scan has returned, or of another of the same spec. Raises SpecError (STM5202) for anything else."""

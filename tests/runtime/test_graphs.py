@@ -223,6 +223,13 @@ def test_what_the_topology_does_not_allow() -> None:
     assert tree.at(ragged_dag(3, np.asarray([0, 1]), np.asarray([2, 2]))).node_shape == (16,)
 
 
+def test_a_scan_without_graphs_says_so() -> None:
+    refused("STM3301", "cannot be called", lambda: scan("P")(1, 2, 3, {}))
+    refused("STM3301", "asked for `example`", lambda: scan("P").example())
+    refused("STM3301", "asked for `reference`", lambda: scan("P").reference(1, 2, 3, {}))
+    assert not hasattr(scan("P"), "colour")
+
+
 def test_layers_want_graphs() -> None:
     made = layer("P")
     x = jnp.zeros((16, 6))
