@@ -38,8 +38,8 @@ GIVEN: dict[str, tuple[str, str]] = {
     ),
     "STM3508": (
         "bucket that does not fit",
-        "A bucket is a shape that batches are filled up to. It holds all nodes, edges and graphs of a batch, and two nodes "
-        "more where edges are filled up, for these to join.",
+        "A bucket is a shape that batches are filled up to. It holds all nodes, edges and graphs of a batch, and at least two "
+        "nodes and an edge between them to fill it up with.",
     ),
     "STM3509": (
         "features that do not fit",
