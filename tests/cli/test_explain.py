@@ -141,6 +141,9 @@ def test_the_library_is_right_formatted_and_planned(stmlang, name):
     kind = "volume" if "volume" in name else checked.out.rpartition("on a ")[2].strip(")\n")
     sizes = [word for size in LIBRARY_SIZES.get(kind, "").split() for word in ("--set", size)]
     result = stmlang("explain", f"std:{name}", "--target", "h100", "--json", *sizes)
+    if "graph" in name:  # without a graph there is nothing to plan for
+        assert (result.status, "STM3301" in result.out) == (1, True)
+        return
     assert result.status == 0, result.out
     assert json.loads(result.out)["strategy"]
 

@@ -9,21 +9,30 @@ import stmlang
 from stmlang.check import library_specs, load
 from stmlang.scan.sizes import unbound
 from stmlang.verify.strategies import random_arguments
+from tests.graph.graphs import banded
 from tests.helpers.calls import as_tree, errors
 
 SIZES = {"heads": 2, "key": 3, "value": 2}
 AXES = (4, 5, 3)
 
 
+def compiled(name: str, sizes: dict[str, int], strategy: str | None = None) -> stmlang.CompiledScan:
+    """A spec of the library, on two graphs where it has none of its own."""
+    op = stmlang.compile(f"std:{name}", dtype="float64", strategy=strategy, **sizes)
+    found = op.at([banded(6, 9, 3, 0), banded(9, 20, 4, 1)]) if isinstance(op, stmlang.GraphScan) else op
+    assert isinstance(found, stmlang.CompiledScan)
+    return found
+
+
 @pytest.mark.parametrize("name", [name for name in library_specs() if name != "gates"])
 def test_library(name: str) -> None:
     open_sizes = unbound(load(f"std:{name}"))
     sizes = SIZES | dict(zip(open_sizes, AXES, strict=False))
-    planned = stmlang.compile(f"std:{name}", dtype="float64", **sizes)
+    planned = compiled(name, sizes)
     tree = as_tree(random_arguments(planned, 0))
     wanted = planned.reference_result(*tree)
     strategies = {entry.estimate.candidate.strategy for entry in planned.plan.ranked}
     for strategy in sorted(strategies):
-        op = stmlang.compile(f"std:{name}", dtype="float64", strategy=strategy, **sizes)
+        op = compiled(name, sizes, strategy)
         found = jax.jit(lambda *tree, op=op: op(*tree, return_state=True))(*tree)
         assert max(errors(found, wanted).values()) < 1e-10, strategy

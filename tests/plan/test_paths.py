@@ -8,11 +8,14 @@ import pytest
 
 from stmlang.check import library_specs, load
 from stmlang.facts import Facts, analyse, show_facts
+from stmlang.graph import batch
 from stmlang.graph.build import dag_of
 from stmlang.plan import Problem, make_plan
 from stmlang.plan.candidates import CANDIDATES
 from stmlang.plan.target import CPU
 from stmlang.scan.sizes import unbound
+from stmlang.scan.topology import Runtime
+from tests.graph.graphs import banded
 
 RANK_ONE = "rank one"
 CLOSED = "zero at [out = cols, in = rows]"
@@ -29,6 +32,8 @@ PATHS: dict[str, tuple[str, str]] = {
     "plstm/volume_d": (CLOSED, "rows"),
     "plstm/dag_p": (RANK_ONE, "dense_nodes"),
     "plstm/dag_d": ("proved D", "dense"),
+    "plstm/graph_p": (RANK_ONE, "nodes"),
+    "plstm/graph_d": ("inserted D", "recurrent"),
     "chain/mlstm": ("|transition| <= 1 because sigmoid lies in [0, 1]", "linear"),
     "chain/gla": ("transition  [0, 1]  varies along key", "linear"),
     "chain/deltanet": ("identity - u u^T * strength", "delta"),
@@ -39,7 +44,8 @@ PATHS: dict[str, tuple[str, str]] = {
 def prepared(name: str, **more: int) -> tuple[Facts, Any]:
     sizes = {axis: SIZES.get(axis, 6) for axis in unbound(load(f"std:{name}"))}
     scan = load(f"std:{name}", {**sizes, **more})
-    dag = dag_of(scan.topology)
+    several = batch([banded(20, 60, 4, seed) for seed in range(32)])
+    dag = several.dag if isinstance(scan.topology, Runtime) else dag_of(scan.topology)
     return analyse(scan, dag), dag
 
 
