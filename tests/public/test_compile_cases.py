@@ -1,7 +1,7 @@
 """Compiling: programs that do not grow, sizes and seeds that compile nothing anew, topology that is no constant.
 
-Lengths and graphs that share a program because they are padded to a common size belong to graphs that are given at run time;
-today every size is a program of its own, compiled once.
+Here every size is a program of its own, compiled once. Lengths and graphs share programs where graphs are given at run time:
+`test_batch_cases.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Graphs: isolated nodes and node counts, disjoint unions, and what order must not matter. Batches of graphs that are given at
-run time are disjoint unions too; what is tested here are unions that are known when a scan is compiled."""
+"""Graphs: isolated nodes and node counts, disjoint unions, and what order must not matter. What is tested here are unions that
+are known when a scan is compiled; `test_batch_cases.py` is about graphs that are given at run time."""
 
 from __future__ import annotations
 

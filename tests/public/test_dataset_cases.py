@@ -1,0 +1,96 @@
+"""Data sets of graphs. Classes counted from 0 and degrees as features belong to the study that trains on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stmlang.graph import batch
+from stmlang.graph.orient import orient
+from stmlang.graph.readers import read_tudataset
+from stmlang.source.diagnostic import SpecError
+from tests.helpers.data import data_folder
+
+SMALL = {
+    "A": "1, 2\n2, 1\n3, 2\n2, 3\n6, 7\n7, 6\n5, 6\n6, 5\n5, 7\n7, 5\n",
+    "graph_indicator": "1\n1\n1\n2\n3\n3\n3\n",
+    "graph_labels": "-1\n1\n-1\n",
+    "edge_labels": "8\n8\n2\n2\n5\n5\n9\n9\n4\n4\n",
+}
+"""A path, one node, and a triangle whose edges are listed in no order."""
+
+
+def written(folder: Path, *, end: str = "\n", tail: str = "", **changed: str) -> Path:
+    for what, content in (SMALL | changed).items():
+        (folder / f"SMALL_{what}.txt").write_bytes((content + tail).replace("\n", end).encode())
+    return folder
+
+
+@pytest.mark.parametrize("tail", ["", "\n", "\n\n"], ids=["no blank line", "a blank line", "blank lines"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_C29_labels_nodes_and_edges_stay_together(end: str, tail: str, tmp_path: Path) -> None:
+    """Labels are the file's own, -1 among them; a graph of one node without edges is one; each edge keeps its label."""
+    found = read_tudataset(written(tmp_path, end=end, tail=tail))
+    assert found.graph_labels is not None
+    assert found.graph_labels.tolist() == [-1, 1, -1]
+    assert [graph.node_count for graph in found] == [3, 1, 3]
+    labels: list[dict[tuple[int, ...], int]] = []
+    for graph in found:
+        assert graph.edge_labels is not None
+        labels.append(dict(zip(map(tuple, graph.edges.tolist()), graph.edge_labels[:, 0].tolist(), strict=True)))
+    assert labels == [{(0, 1): 8, (1, 2): 2}, {}, {(1, 2): 5, (0, 1): 9, (0, 2): 4}]
+
+
+def test_C29_edges_keep_their_labels_in_a_batch(tmp_path: Path) -> None:
+    """Whatever way they come to point."""
+    found = read_tudataset(written(tmp_path))
+    for seed in range(4):
+        here = batch([orient(graph.edges, graph.node_count, "random", seed) for graph in found])
+        labels = here.edges([graph.edge_labels for graph in found])[here.edge_mask, 0].tolist()
+        ends = np.sort(np.stack([here.tail, here.head], 1)[here.edge_mask], axis=1)
+        assert dict(zip(map(tuple, ends.tolist()), labels, strict=True)) == {
+            (0, 1): 8,
+            (1, 2): 2,
+            (5, 6): 5,
+            (4, 5): 9,
+            (4, 6): 4,
+        }
+
+
+def test_C29_what_a_set_does_not_have_is_none(tmp_path: Path) -> None:
+    """No features is not features of no width."""
+    found = read_tudataset(written(tmp_path))
+    assert found.node_labels is found.node_attributes is found.edge_attributes is None
+    assert found[0].node_labels is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"graph_indicator": "1\n1\n1\n3\n4\n4\n4\n"}, 4),
+        ({"graph_indicator": "0\n0\n0\n1\n2\n2\n2\n"}, 1),
+        ({"A": SMALL["A"].replace("1, 2\n2, 1\n", "0, 1\n1, 0\n")}, 1),
+        ({"A": SMALL["A"].replace("5, 7\n7, 5\n", "4, 7\n7, 4\n")}, 9),
+        ({"edge_labels": SMALL["edge_labels"].replace("4\n4\n", "")}, 8),
+        ({"edge_labels": SMALL["edge_labels"].replace("5\n5\n9\n9\n", "5\n9\n5\n9\n")}, 6),
+    ],
+    ids=["skipped graph", "graphs from 0", "nodes from 0", "edge across graphs", "label missing", "labels out of step"],
+)
+def test_C29_what_does_not_fit_together_is_refused(changed: dict[str, str], line: int, tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_tudataset(written(tmp_path, **changed))
+    (found,) = caught.value.diagnostics
+    assert found.code in ("STM3416", "STM3408")
+    assert found.span is not None
+    assert found.span.file.position(found.span.start)[0] == line
+
+
+@pytest.mark.parametrize(("name", "count"), [("MUTAG", 188), ("PTC_FM", 349), ("PROTEINS", 1113), ("NCI1", 4110)])
+def test_C29_real_sets_have_all_their_graphs(name: str, count: int) -> None:
+    found = read_tudataset(data_folder("data/tu") / name)
+    assert len(found) == count
+    assert found.graph_labels is not None
+    assert len(np.unique(found.graph_labels)) == 2
+    assert batch([orient(graph.edges, graph.node_count) for graph in found]).count == count
