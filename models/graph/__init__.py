@@ -1,0 +1,8 @@
+"""Models on graphs: pLSTM and what it is compared with, all on the arrays of one batch.
+
+    inputs = model.prepare(batch, node_features, edge_features)  # on the host
+    logits = model(inputs)                                       # (graphs, classes), also inside of a compiled function
+
+`inputs` is a pytree, whose shapes are those of the batch's bucket: a function that takes it as an argument is compiled once for
+each of few shapes.
+"""

@@ -1,0 +1,112 @@
+"""The models that pLSTM is compared with: an encoder, rounds of messages along edges in both senses, a sum, a decoder.
+
+Sizes are the paper's, 128 features and 4 or 8 rounds, and so is the bound of 300,000 parameters. Where it takes that, all
+rounds share their parameters: in the message passing network, as its authors have it, and in the graph LSTM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never, cast, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from stmlang.graph import Batch
+from stmlang.models.graph.inputs import Decoder, Features, Inputs, Links, prepared, real_edges, real_nodes, sum_nodes
+from stmlang.models.graph.rounds import GAT, GCN, GIN, MPNN, GraphLSTM, Round, State
+from stmlang.models.vision.parts import Linear
+from stmlang.nn.errors import require_key, require_size
+from stmlang.runtime.options import word
+
+Kind = Literal["gcn", "gat", "gin", "mpnn", "lstm"]
+
+
+class GNN(eqx.Module):
+    """Rounds one after the other, in a `lax.scan`: a round is compiled once, however many there are.
+
+    `rounds` holds the parameters of each along a first axis, or those that all rounds share. The graph isomorphism network
+    decodes the states after every round and before the first, each linearly, and adds up what that gives; all others decode the
+    last state by a perceptron.
+    """
+
+    embed: Linear
+    rounds: Round
+    decode: Decoder | Linear
+    kind: Kind = eqx.field(static=True)
+    depth: int = eqx.field(static=True)
+    node_features: int = eqx.field(static=True)
+    edge_features: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        kind: Kind,
+        *,
+        classes: int,
+        node_features: int,
+        edge_features: int,
+        dim: int = 128,
+        depth: int = 4,
+        key: PRNGKeyArray,
+    ) -> None:
+        """There may be no edge features; only `mpnn` reads them. Raises SpecError: STM5010 for an unknown `kind`, STM5208 for
+        anything else that no model can be made of."""
+        self.kind = cast(Kind, word("kind", kind, get_args(Kind)))
+        classes, dim = require_size("classes", classes), require_size("dim", dim)
+        self.depth = require_size("depth", depth)
+        self.node_features = require_size("node_features", node_features)
+        self.edge_features = require_size("edge_features", edge_features, 0)
+        embed, rounds, decode = jax.random.split(require_key(key), 3)
+        self.embed = Linear(self.node_features, dim, gain=1.0, key=embed)
+        self.rounds = self._rounds(dim, rounds)
+        if kind == "gin":
+            self.decode = Linear((self.depth + 1) * dim, classes, gain=1.0, key=decode)
+        else:
+            self.decode = Decoder(dim, classes, key=decode)
+
+    @property
+    def shared(self) -> bool:
+        """Whether all rounds have the same parameters."""
+        return self.kind in ("mpnn", "lstm")
+
+    def _rounds(self, dim: int, key: PRNGKeyArray) -> Round:
+        def one(key: PRNGKeyArray) -> Round:
+            match self.kind:
+                case "gcn":
+                    return GCN(dim, key=key)
+                case "gat":
+                    return GAT(dim, key=key)
+                case "gin":
+                    return GIN(dim, key=key)
+                case "mpnn":
+                    return MPNN(dim, edge_features=self.edge_features, key=key)
+                case "lstm":
+                    return GraphLSTM(dim, key=key)
+                case _:
+                    assert_never(self.kind)
+
+        return one(key) if self.shared else eqx.filter_vmap(one)(jax.random.split(key, self.depth))
+
+    def prepare(self, batch: Batch, nodes: Features, edges: Features) -> Inputs:
+        """See `prepared`."""
+        return prepared(batch, nodes, edges)
+
+    def __call__(self, inputs: Inputs) -> Float[Array, "graphs classes"]:
+        """Raises SpecError (STM5201) for features of another width."""
+        links = Links.of(inputs.batch, real_edges(inputs, self.edge_features))
+        x = self.embed(real_nodes(inputs, self.node_features))
+        learned = cast(Round, eqx.filter(self.rounds, eqx.is_inexact_array))
+        fixed = cast(Round, eqx.filter(self.rounds, eqx.is_inexact_array, inverse=True))
+        start = (x, jnp.zeros_like(x), x) if self.kind == "lstm" else (x,)
+
+        def step(state: State, own: Round | None) -> tuple[State, Array | None]:
+            state = eqx.combine(learned if own is None else own, fixed)(state, links)
+            return state, sum_nodes(inputs.batch, state[0]) if self.kind == "gin" else None
+
+        last, sums = jax.lax.scan(step, start, None if self.shared else learned, length=self.depth)
+        if sums is None:
+            return self.decode(sum_nodes(inputs.batch, last[0]))
+        # The first axis of `sums` is that of rounds; behind each other they are the features of one linear map.
+        every = jnp.concatenate([sum_nodes(inputs.batch, x)[None], sums])
+        return self.decode(jnp.moveaxis(every, 0, 1).reshape(every.shape[1], -1))

@@ -1,0 +1,155 @@
+"""The pLSTM classifier of graphs: layers in P-mode and in D-mode by turns, each along the edges and against them.
+
+What the paper leaves open, or its authors' code does otherwise, is settled as follows.
+
+* The paper computes transitions "from node and edge features". Features of an edge are the mean of what its ends hold when the
+  layer reads them, as in the code, and the encoded labels of the edge, which the code leaves out.
+* The degree is the number of neighbours, as in the paper, not that of incoming edges.
+* In P-mode it is what goes on from an edge that is limited to one in sum, as in the paper, not what comes together on one.
+* Perceptrons are as wide as the stream, not four times: so a model stays below the paper's 300,000 parameters.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from stmlang.graph import Batch
+from stmlang.graph.batch import Arrays
+from stmlang.models.graph.inputs import (
+    Decoder,
+    Features,
+    Inputs,
+    Links,
+    degree_code,
+    mean_nodes,
+    prepared,
+    real_edges,
+    real_nodes,
+)
+from stmlang.models.vision.parts import Linear, Perceptron
+from stmlang.nn import RMSNorm, ScanLayer
+from stmlang.nn.errors import require_key, require_scan, require_size
+from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.graphs import GraphScan
+from stmlang.runtime.open import OpenScan
+from stmlang.runtime.signature import call_error
+
+
+class Block(eqx.Module):
+    """`x + scan(norm(x), e)`, then `x + perceptron(norm(x))`; `e` is the mean of `norm(x)` at the ends of an edge, plus what is
+    known of the edge itself."""
+
+    before_scan: RMSNorm
+    scan: ScanLayer
+    before_perceptron: RMSNorm
+    perceptron: Perceptron
+
+    def __init__(self, op: GraphScan, dim: int, *, expansion: int, key: PRNGKeyArray) -> None:
+        scan, perceptron = jax.random.split(key)
+        self.before_scan, self.before_perceptron = RMSNorm((dim,)), RMSNorm((dim,))
+        self.scan = ScanLayer(op, dim, edge_dim=dim, key=scan)
+        self.perceptron = Perceptron(dim, expansion * dim, key=perceptron)
+
+    def __call__(
+        self, x: Float[Array, "nodes dim"], edges: Float[Array, "edges dim"], batch: Arrays, on: CompiledScan
+    ) -> Float[Array, "nodes dim"]:
+        read = self.before_scan(x)
+        between = 0.5 * (read[batch.tail] + read[batch.head])
+        x = x + self.scan(read, edge_features=edges + between, on=on)
+        return x + self.perceptron(self.before_perceptron(x))
+
+
+class PLSTM(eqx.Module):
+    """Encoded features and number of neighbours, `pairs` of a P block and a D block, the mean over nodes, a decoder.
+
+    The parameters of all pairs are stacked and the pairs run in a `lax.scan`, so that each scan is compiled once.
+    """
+
+    embed: Linear
+    embed_edges: Linear
+    stacked: tuple[Block, Block]
+    shared: tuple[Block, Block]
+    norm: RMSNorm
+    decode: Decoder
+    node_features: int = eqx.field(static=True)
+    edge_features: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        p: CompiledScan | OpenScan | GraphScan,
+        d: CompiledScan | OpenScan | GraphScan,
+        *,
+        classes: int,
+        node_features: int,
+        edge_features: int,
+        dim: int = 96,
+        pairs: int = 2,
+        expansion: int = 1,
+        key: PRNGKeyArray,
+    ) -> None:
+        """There may be no edge features. Raises SpecError (STM5208) for anything that no model can be made of."""
+        first, second = _require_graphs("p", p), _require_graphs("d", d)
+        classes, dim, pairs = require_size("classes", classes), require_size("dim", dim), require_size("pairs", pairs)
+        expansion = require_size("expansion", expansion)
+        self.node_features = require_size("node_features", node_features)
+        self.edge_features = require_size("edge_features", edge_features, 0)
+        embed, edges, decode, *blocks = jax.random.split(require_key(key), 3 + pairs)
+        self.embed = Linear(self.node_features, dim, gain=1.0, key=embed)
+        self.embed_edges = Linear(self.edge_features, dim, gain=1.0, key=edges)
+        made = [_pair(first, second, dim, expansion, block) for block in blocks]
+        learned: list[tuple[Block, Block]] = [eqx.filter(pair, eqx.is_inexact_array) for pair in made]
+        self.stacked = jax.tree.map(_stack, *learned)
+        self.shared = eqx.filter(made[0], eqx.is_inexact_array, inverse=True)
+        self.norm = RMSNorm((dim,))
+        self.decode = Decoder(dim, classes, key=decode)
+
+    def prepare(self, batch: Batch, nodes: Features, edges: Features) -> Inputs:
+        """See `prepared`."""
+        return prepared(batch, nodes, edges, _ops(self.shared))
+
+    def __call__(self, inputs: Inputs) -> Float[Array, "graphs classes"]:
+        """Raises SpecError: STM5201, STM5202 for inputs that were prepared for another model."""
+        if len(inputs.scans) != 2:
+            message = f"the inputs hold {len(inputs.scans)} scans on their graphs, and this model has 2"
+            raise call_error("STM5202", message, help="let the model prepare its inputs: `model.prepare(batch, nodes, edges)`")
+        on_p, on_d = inputs.scans
+        known = real_edges(inputs, self.edge_features)
+        links = Links.of(inputs.batch, known)
+        x = self.embed(real_nodes(inputs, self.node_features))
+        x, edges = x + degree_code(links.degree, x.shape[-1]), self.embed_edges(known)
+
+        def step(x: Array, learned: tuple[Block, Block]) -> tuple[Array, None]:
+            p, d = eqx.combine(learned, self.shared)
+            return d(p(x, edges, inputs.batch, on_p), edges, inputs.batch, on_d), None
+
+        x, _ = jax.lax.scan(step, x, self.stacked)
+        return self.decode(mean_nodes(inputs.batch, self.norm(x)))
+
+
+def _require_graphs(name: str, op: CompiledScan | OpenScan | GraphScan) -> GraphScan:
+    """A scan whose graphs come at run time. Raises SpecError (STM5208) for anything else."""
+    op = require_scan(name, op)
+    if isinstance(op, GraphScan):
+        return op
+    message = f"`{name}`, scan `{op.scan.name}`, must run on graphs that are given at run time"
+    raise call_error("STM5208", message, help="such as `std:plstm/graph_p`")
+
+
+def _ops(pair: tuple[Block, Block]) -> list[GraphScan]:
+    ops: list[GraphScan] = []
+    for block in pair:
+        assert isinstance(block.scan.op, GraphScan)
+        ops.append(block.scan.op)
+    return ops
+
+
+def _stack(*arrays: Array) -> Array:
+    return jnp.stack(arrays)
+
+
+def _pair(p: GraphScan, d: GraphScan, dim: int, expansion: int, key: PRNGKeyArray) -> tuple[Block, Block]:
+    first, second = jax.random.split(key)
+    return Block(p, dim, expansion=expansion, key=first), Block(d, dim, expansion=expansion, key=second)
