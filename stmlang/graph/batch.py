@@ -134,7 +134,8 @@ class Batch:
         """What a program has to have room for."""
         whole = ragged_dag(self.bucket.nodes, self.tail, self.head)
         levels = int(node_levels(whole).max(initial=0)) + 1
-        return Room.of(self.bucket.nodes, self.bucket.edges, line_count(whole), levels)
+        sizes = np.diff(self.node_start).tolist()
+        return Room.of(self.bucket.nodes, self.bucket.edges, line_count(whole), levels, sizes)
 
     def nodes(self, features: Sequence[Any]) -> Shaped[np.ndarray, "nodes ..."]:
         """Node features of the batch, zero for padding, from those of each graph, `(its nodes, ...)`.

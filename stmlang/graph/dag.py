@@ -83,4 +83,5 @@ class DAG:
     def reversed(self) -> DAG:
         """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`
         of the graph."""
-        return DAG(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names)
+        parts = tuple(part.reversed() for part in self.parts)
+        return DAG(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names, parts, self.spare_line_edges)

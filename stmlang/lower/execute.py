@@ -14,7 +14,7 @@ from stmlang.lower.lanes import Lane, lanes
 from stmlang.lower.operands import STATE_AXES, flip, input_nodes
 from stmlang.lower.program import Bundle, Program
 from stmlang.lower.states import State, entering_state, leaving_state
-from stmlang.lower.strategy import Whole
+from stmlang.lower.strategy import Closed, Stepwise, Whole
 
 NORMALIZER_EPSILON = 1e-10
 """Added to the denominator of `normalize sum`, as linear attention does."""
@@ -34,14 +34,18 @@ def run(
     inputs = {name: jnp.asarray(array, program.accumulator) for name, array in inputs.items()}
     found = _with_direct(program, lanes(program, tables, inputs, gates))
     slots = [entering_state(program, k, lane, initial) for k, lane in enumerate(found)]
-    if isinstance(program.lowering, Whole):
-        per_direction, final = _run_whole(program, program.lowering, found, slots, initial is not None, return_state)
-    else:
-        per_direction, final = list[Array](), list[Array]()
-        for lane, state in zip(found, slots, strict=True):
-            outputs, after = program.lowering.run(lane.setup, lane.tables, lane.operands, state)
-            per_direction.append(_unflipped(program, outputs))
-            final.append(after)
+    match program.lowering:
+        case Whole() as lowering:
+            per_direction, final = _run_whole(program, lowering, found, slots, initial is not None, return_state)
+        case Closed() as lowering:
+            setups, made, operands = zip(*((lane.setup, lane.tables, lane.operands) for lane in found), strict=True)
+            per_direction, final = [lowering.outputs(setups, made, operands, program.scan.combine == "sum")], slots
+        case Stepwise() as lowering:
+            per_direction, final = list[Array](), list[Array]()
+            for lane, state in zip(found, slots, strict=True):
+                outputs, after = lowering.run(lane.setup, lane.tables, lane.operands, state)
+                per_direction.append(_unflipped(program, outputs))
+                final.append(after)
     final = [_unscaled(lane, state) for lane, state in zip(found, final, strict=False)]
     h = _combine(program, found, jnp.concatenate(per_direction))
     state = leaving_state(program, final) if return_state else None

@@ -21,6 +21,8 @@ from stmlang.lower import (
     impulse,
     linear,
     nodes,
+    packed,
+    packed_nodes,
     parallel,
     raster,
     recurrent,
@@ -49,6 +51,8 @@ LOWERINGS: dict[str, Lowering] = {
     "rows": rows.LOWERING,
     "separable": separable.LOWERING,
     "delta": delta.LOWERING,
+    "packed": packed.LOWERING,
+    "packed_nodes": packed_nodes.LOWERING,
 }
 """One for each strategy in `stmlang.plan.candidates`; adding one is a file there, a file here and a line in each list."""
 

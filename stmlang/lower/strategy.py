@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,20 @@ class Stepwise:
     delta: bool = False
 
 
-Lowering = Whole | Stepwise
+Outputs = Callable[[Sequence[Setup], Sequence[Tables], Sequence[Operands], bool], Array]
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A strategy for graphs without open edges, and so without states to carry. `outputs(setups, tables, operands, summed)` is
+    what nodes read in all directions, each with its own of the three: `(direction, head, *nodes, value)`, the sum in place of
+    all directions if `summed`, without the direct term."""
+
+    tables: Callable[[Setup], Tables]
+    outputs: Outputs
+    factored: bool = False
+
+
+Lowering = Whole | Stepwise | Closed
 """A `factored` one works with the factors of a rank-one transition, a `delta` one with those of a transition of the delta
 rule's form, and finds them in its operands."""

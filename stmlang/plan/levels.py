@@ -20,9 +20,10 @@ LARGEST_STEP = 2**20
 """Bytes of states in a step: what it goes over again and again should stay in the cache."""
 
 
-def sweep_width(problem: Problem, sizes: Int64[np.ndarray, " levels"]) -> int:
-    """The arcs in a step for levels of so many: wide steps are few, narrow ones pad less."""
-    each = problem.batch * problem.heads * problem.state * problem.accumulator
+def sweep_width(problem: Problem, sizes: Int64[np.ndarray, " levels"], state: int | None = None) -> int:
+    """The arcs in a step for levels of so many: wide steps are few, narrow ones pad less. `state` is how many numbers an arc
+    takes from one item to another, those of the scan's states unless it says otherwise."""
+    each = problem.batch * problem.heads * (problem.state if state is None else state) * problem.accumulator
     fixed = max(1, STEP_BYTES // max(1, each))
     widest = int(sizes.max(initial=1))
     best, width = (float("inf"), 1), 8

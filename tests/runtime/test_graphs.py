@@ -98,18 +98,34 @@ def test_every_graph_is_as_by_itself(name: str) -> None:
             np.testing.assert_allclose(found, alone, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("strategy", ["recurrent", "nodes"])
-@pytest.mark.parametrize("name", BODIES)
+RANK_ONE = ("rank one", "on the key axis", "normalized", "means")
+
+
+def every_way() -> list[Any]:
+    """The pairs that differ most are not slow."""
+    always = {("packed", name) for name in BODIES} | {("recurrent", name) for name in ("D", "backward", "on the key axis")}
+    always |= {(strategy, name) for strategy in ("nodes", "packed_nodes") for name in ("P", "rank one", "normalized")}
+    return [
+        pytest.param(name, strategy, marks=() if (strategy, name) in always else pytest.mark.slow)
+        for name in BODIES
+        for strategy in ("recurrent", "nodes", "packed", "packed_nodes")
+    ]
+
+
+@pytest.mark.parametrize(("name", "strategy"), every_way())
 def test_value_and_gradient(name: str, strategy: str) -> None:
     """Against the recurrence; gradients against central differences of it, along one direction at random."""
-    if strategy == "nodes" and name in ("P", "D", "backward", "apart"):
-        with pytest.raises(SpecError, match="rank-one"):
+    reason = "rank-one" if strategy.endswith("nodes") and name not in RANK_ONE else None
+    if strategy.startswith("packed") and name == "on the key axis":
+        reason = "one number per head"
+    if reason is not None:
+        with pytest.raises(SpecError, match=reason):
             scan(name, strategy).at(batch(GRAPHS))
         return
     on = scan(name, strategy).at(batch(GRAPHS))
     q, k, v, gates = on.example(1)
-    np.testing.assert_allclose(on(q, k, v, gates), on.reference(q, k, v, gates), rtol=0, atol=1e-12)
     real = batch(GRAPHS).node_mask
+    np.testing.assert_allclose(on(q, k, v, gates)[real], on.reference(q, k, v, gates)[real], rtol=0, atol=1e-12)
     random = np.random.default_rng(3)
     weight = random.standard_normal(on.signature.result) * real[:, None, None]
     arguments = (q, k, v, gates)
@@ -123,10 +139,13 @@ def test_value_and_gradient(name: str, strategy: str) -> None:
     assert abs(float(product) - wanted) < 1e-7 * max(1, abs(wanted))
 
 
-@pytest.mark.parametrize("name", ["P", "D", "rank one"])
-def test_padding_touches_nothing(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [("P", "recurrent"), ("P", "packed"), ("D", "packed"), ("rank one", "nodes"), ("rank one", "packed_nodes")],
+)
+def test_padding_touches_nothing(name: str, strategy: str) -> None:
     """NaN in all that padding brings leaves values and gradients of what is real as they are."""
-    made, (x, e) = layer(name), features(GRAPHS)
+    made, (x, e) = layer(name, strategy), features(GRAPHS)
     here = batch(GRAPHS)
     on, nodes, edges = made.op.at(here), jnp.asarray(here.nodes(x)), jnp.asarray(here.edges(e))
     q, k, v, gates = on.example(2)
@@ -183,6 +202,48 @@ def test_the_graph_is_known_outside_of_programs_only() -> None:
     assert other.dag.tail.tolist() != on.dag.tail.tolist()
     with pytest.raises(SpecError, match="STM3301"):
         jax.jit(lambda on: on.dag.tail)(on)
+
+
+def test_forward_mode_batches_and_second_derivatives() -> None:
+    """Of the sweep of rows, whose adjoint is written by hand."""
+    for strategy in ("packed", "packed_nodes"):
+        on = scan("rank one", strategy).at(batch(GRAPHS[:3]))
+        arguments = on.example(0)
+        change = jax.tree.map(lambda array: jnp.cos(7 * array), arguments)
+
+        def loss(given: Any, on: Any = on) -> Any:
+            return jnp.sum(on(*given) ** 2)
+
+        def slope(given: Any, change: Any = change, loss: Any = loss) -> Any:
+            return jax.jvp(loss, (given,), (change,))[1]
+
+        ahead = jax.tree.map(lambda a, b: a + 1e-5 * b, arguments, change)
+        back = jax.tree.map(lambda a, b: a - 1e-5 * b, arguments, change)
+        wanted = float((slope(ahead) - slope(back)) / 2e-5)
+        product = sum(map(jnp.vdot, jax.tree.leaves(jax.grad(slope)(arguments)), jax.tree.leaves(change)))
+        assert abs(float(product) - wanted) < 1e-6 * max(1, abs(wanted))
+        two = jax.tree.map(lambda a, b: jnp.stack([a, b]), arguments, ahead)
+        mapped = jax.vmap(on)(*two)
+        for k, given in enumerate((arguments, ahead)):
+            np.testing.assert_allclose(mapped[k], on(*given), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_small_data_types(dtype: str) -> None:
+    for strategy in ("recurrent", "packed"):
+        on = scan("P", strategy, dtype).at(batch(GRAPHS))
+        arguments = on.example(0)
+        real = batch(GRAPHS).node_mask
+        found, wanted = np.asarray(on(*arguments), np.float64)[real], on.reference(*arguments)[real]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=(1e-5 if dtype == "float32" else 2e-2) * np.abs(wanted).max())
+
+
+def test_graphs_too_large_for_tiles() -> None:
+    text = f"topology g = dag(nodes <= 5000, edges <= 9000)\n{spec('P').split(chr(10), 1)[1]}"
+    with pytest.raises(SpecError, match="at most 256 nodes, and here one has more than 256"):
+        stmlang.compile(text, strategy="packed").at(banded(300, 600, 4, 0))
+    with pytest.raises(SpecError, match="come at run time"):
+        stmlang.compile("std:plstm/dag_p", strategy="packed")
 
 
 def test_the_gating_matrix_is_that_of_the_batch() -> None:

@@ -11,6 +11,8 @@ from stmlang.plan.candidates import (
     impulse,
     linear,
     nodes,
+    packed,
+    packed_nodes,
     parallel,
     raster,
     recurrent,
@@ -31,4 +33,6 @@ CANDIDATES: tuple[Strategy, ...] = (
     rows.STRATEGY,
     separable.STRATEGY,
     delta.STRATEGY,
+    packed.STRATEGY,
+    packed_nodes.STRATEGY,
 )

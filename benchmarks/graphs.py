@@ -1,0 +1,165 @@
+"""One scan over a batch of molecules, against a layer of a graph network on the same batch, and what a new batch costs.
+
+    python -m benchmarks.graphs --data FOLDER    a folder of TUDataset folders, NCI1 among them
+
+64 molecules of NCI1, 4 heads of 24, both directions, in P-mode and in D-mode, forward and backward; every strategy that takes
+them, and a GIN layer of width 128 in plain JAX. The candidates and the GIN layer run in turns in one process; milliseconds are
+medians, ratios medians of turns. Written to build/bench/graphs.json.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import stmlang
+from benchmarks.compile_time import machine
+from stmlang.graph import Batch, batch, from_edges
+from stmlang.graph.readers.tudataset import read_tudataset
+
+GRAPHS, WIDTH, REPEATS = 64, 128, 15
+TARGET_MILLISECONDS, TARGET_RATIO = 25.0, 3.0
+STRATEGIES = ("packed", "packed_nodes", "nodes", "recurrent")
+HEAD = """topology molecule = dag(nodes <= 1024, edges <= 4096)
+scan s(heads = 4, key = 24, value = 24) on molecule {
+    directions both
+    source[out] = sigmoid(linear(x, bias = -4))
+    mark[in]    = sigmoid(linear(x, bias = -4))
+    direct      = sigmoid(linear(x, bias = -6))
+"""
+MODES = {
+    "P": """
+    decay[in]           = tanh(5 * linear(x, bias = 1))
+    share[out]          = softmax(linear(x), over = out)
+    transition[out, in] = decay * share
+    stabilize P
+}""",
+    "D": """
+    transition[out, in] = tanh(5 * linear(x, bias = 1))
+    stabilize D
+}""",
+}
+
+
+def molecules(folder: Path, seed: int = 0) -> Batch:
+    """A batch drawn at random, edges from the lesser to the greater node."""
+    data = read_tudataset(str(folder / "NCI1"))
+    chosen = np.random.default_rng(seed).permutation(len(data))[:GRAPHS].tolist()
+    graphs = [data[number] for number in chosen]
+    return batch([from_edges(graph.edges, nodes=graph.node_count, listing="once").dag for graph in graphs])
+
+
+def gin(here: Batch) -> Callable[[], Any]:
+    """Forward and backward of one GIN layer: sums over neighbours, two matrices."""
+    nodes, arrays = here.bucket.nodes, here.arrays
+    random = np.random.default_rng(0)
+    x = jnp.asarray(random.standard_normal((nodes, WIDTH)), jnp.float32)
+    weights = [jnp.asarray(random.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5, jnp.float32) for _ in range(2)]
+
+    def layer(weights: list[Any], x: Any, arrays: Any) -> Any:
+        sent = [(x[arrays.tail], arrays.head), (x[arrays.head], arrays.tail)]
+        heard = sum(jax.ops.segment_sum(values, places, nodes) for values, places in sent)
+        return jax.nn.relu(jax.nn.relu((x + heard) @ weights[0]) @ weights[1])
+
+    step = jax.jit(lambda weights, x, arrays: jax.grad(lambda *given: jnp.sum(layer(*given, arrays) ** 2), (0, 1))(weights, x))
+    return lambda: step(weights, x, arrays)
+
+
+def placed(text: str, here: Batch, strategy: str | None = None) -> stmlang.CompiledScan:
+    """The scan on the batch, by a strategy or as planned."""
+    op = stmlang.compile(text, strategy=strategy, tuned=False)
+    assert isinstance(op, stmlang.GraphScan)
+    return op.at(here)
+
+
+def passes(on: stmlang.CompiledScan) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Forward, and forward with backward."""
+    arguments = on.example()
+    forward = jax.jit(lambda on, given: on(*given))
+    both = jax.jit(lambda on, given: jax.grad(lambda given: jnp.sum(on(*given) ** 2))(given))
+    return lambda: forward(on, arguments), lambda: both(on, arguments)
+
+
+def interleaved(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
+    """Milliseconds of each call, one turn after the other."""
+    for call in calls.values():
+        jax.block_until_ready(call())
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(REPEATS):
+        for name, call in calls.items():
+            start = time.perf_counter()
+            jax.block_until_ready(call())
+            found[name].append(1e3 * (time.perf_counter() - start))
+    return found
+
+
+def rows_of(mode: str, here: Batch) -> list[dict[str, Any]]:
+    """A row for each strategy that takes the mode, the planner's own choice told."""
+    calls: dict[str, Callable[[], Any]] = {"GIN": gin(here)}
+    text = HEAD + MODES[mode]
+    chosen = placed(text, here).plan.strategy
+    for strategy in STRATEGIES:
+        try:
+            calls[f"{strategy} forward"], calls[f"{strategy} both"] = passes(placed(text, here, strategy))
+        except stmlang.SpecError:
+            continue
+    found = interleaved(calls)
+    rows: list[dict[str, Any]] = []
+    for strategy in STRATEGIES:
+        if f"{strategy} both" not in found:
+            continue
+        both = found[f"{strategy} both"]
+        rows.append(
+            {
+                "mode": mode,
+                "strategy": strategy,
+                "chosen": strategy == chosen,
+                "forward": median(found[f"{strategy} forward"]),
+                "both": median(both),
+                "gin": median(found["GIN"]),
+                "ratio": median(a / b for a, b in zip(both, found["GIN"], strict=True)),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description="A scan over molecules against a GIN layer.")
+    parser.add_argument("--data", type=Path, required=True, help="a folder of TUDataset folders")
+    here = molecules(parser.parse_args().data)
+    print(f"{GRAPHS} molecules of NCI1: {int(here.node_mask.sum())} nodes in {here.bucket}")
+    rows = [row for mode in MODES for row in rows_of(mode, here)]
+    print(f"{'mode':4}  {'strategy':14}{'forward ms':>11}{'both ms':>9}{'GIN ms':>8}{'ratio':>7}")
+    for row in rows:
+        mark = "<" if row["chosen"] else ""
+        numbers = f"{row['forward']:11.1f}{row['both']:9.1f}{row['gin']:8.1f}{row['ratio']:7.2f}"
+        print(f"{row['mode']:4}  {row['strategy']:14}{numbers} {mark}")
+    for row in (row for row in rows if row["chosen"]):
+        met = row["both"] <= TARGET_MILLISECONDS and row["ratio"] <= TARGET_RATIO
+        print(
+            f"{row['mode']}: {'met' if met else 'MISSED'} {TARGET_MILLISECONDS:g} ms and {TARGET_RATIO:g} times the GIN layer"
+        )
+    path = Path("build/bench/graphs.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(".tmp")
+    scratch.write_text(json.dumps({"machine": machine(), "bucket": vars(here.bucket), "rows": rows}, indent=2))
+    os.replace(scratch, path)
+    print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

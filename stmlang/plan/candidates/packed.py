@@ -1,0 +1,78 @@
+"""Small graphs at run time: rows of path weights, level by level, and attention in tiles that graphs share.
+
+A row has as many numbers as a tile has places, where a state has key times value; levels are as many as for any sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from jaxtyping import Int64
+
+from stmlang.graph.buckets import LARGEST_TILE
+from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.plan.levels import edge_profile, needs_line_edges, sweep_width
+from stmlang.plan.problem import Problem
+from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, shared_passes, takes_no_settings
+
+NAME = "packed"
+STEP_PASSES = 6
+"""How often a step reads or writes the rows of its arcs."""
+ROW_PASSES = 6
+"""How often the rows of all items are written or read around the sweep."""
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """One candidate for graphs that fit into tiles."""
+    yield build(problem, {})
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """It has no settings."""
+    if reason := takes_no_settings(config) or needs_tiles(problem) or needs_line_edges(problem):
+        return Rejection(NAME, reason)
+    return packed_cost(NAME, problem, edge_profile(problem, None), problem.counts.edges)
+
+
+def needs_tiles(problem: Problem) -> str | None:
+    """Why graphs cannot be packed into tiles; None where they can."""
+    room = problem.room
+    if room is None:
+        return "it is for graphs that come at run time"
+    if room.tiles == 0:
+        return f"it packs graphs of at most {LARGEST_TILE} nodes, and here one has more than {room.tile // 2}"
+    return needs_scalar_gates(problem)
+
+
+def packed_cost(name: str, problem: Problem, profile: Int64[np.ndarray, " levels"], held_items: int) -> Candidate:
+    """The costs of rows of so many items, the levels of whose sweep have the arcs of `profile`."""
+    room = problem.room
+    assert room is not None
+    tile, tiles, counts, item = room.tile, room.tiles, problem.counts, problem.accumulator
+    width = sweep_width(problem, profile, tile)
+    steps = problem.directions * int((-(-profile // width)).sum())
+    arcs = problem.batch * problem.heads * steps * width
+    rows = problem.lanes * (counts.nodes + counts.edges + 2 * held_items) * tile
+    sweep = Stage("sweep of rows", "vector", 2 * arcs * tile, STEP_PASSES * arcs * tile * item, steps=steps, ops=20)
+    around = Stage("rows of nodes", "vector", 2 * rows, ROW_PASSES * rows * item, ops=30)
+    passes = problem.batch * problem.heads * shared_passes(problem)
+    pairs = passes * tiles * tile * tile
+    flops = 2 * pairs * (problem.key + problem.value)
+    attention = Stage("attention in tiles", "matmul", flops, 3 * pairs * item + problem.io_bytes, products=2 * passes * tiles)
+    gates = gates_stage(problem)
+    ops = gate_ops(problem) + 200 * problem.directions
+    held = (rows + 2 * pairs) * item
+    return Candidate(
+        name,
+        (),
+        (gates, sweep, around, attention),
+        (adjoint(attention), adjoint(around), adjoint(sweep, 1.2, 1.2), adjoint(gates)),
+        memory_forward=problem.io_bytes + 2 * held,
+        memory_backward=2 * problem.io_bytes + 4 * held,
+        op_count=ops,
+        op_count_backward=int(TRAINING_OPS * ops),
+    )
+
+
+STRATEGY = Strategy(NAME, "rows of path weights, attention in tiles", propose, build, at_run_time=True)
