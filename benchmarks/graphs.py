@@ -74,7 +74,10 @@ def gin(here: Batch) -> Callable[[], Any]:
         heard = sum(jax.ops.segment_sum(values, places, nodes) for values, places in sent)
         return jax.nn.relu(jax.nn.relu((x + heard) @ weights[0]) @ weights[1])
 
-    step = jax.jit(lambda weights, x, arrays: jax.grad(lambda *given: jnp.sum(layer(*given, arrays) ** 2), (0, 1))(weights, x))
+    def loss(weights: list[Any], x: Any, arrays: Any) -> Any:
+        return jnp.sum(layer(weights, x, arrays) ** 2)
+
+    step = jax.jit(jax.grad(loss, (0, 1)))
     return lambda: step(weights, x, arrays)
 
 
