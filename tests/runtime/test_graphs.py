@@ -15,8 +15,10 @@ import stmlang
 from stmlang.graph import DAG, Batch, Bucket, batch
 from stmlang.graph.build import complete_tree, ragged_dag
 from stmlang.graph.levels import node_levels
+from stmlang.graph.readers.d8 import read_flow
 from stmlang.source.diagnostic import SpecError
 from tests.graph.graphs import banded
+from tests.helpers.data import data_folder
 
 HEAD = "topology g = dag(nodes <= 64, edges <= 160)\nscan s(heads = 2, key = 3, value = 4) on g {\n"
 ENDS = "source[out] = sigmoid(linear(x))\nmark[in] = tanh(linear(x, e[in]))\ndirect = sigmoid(linear(x))\n"
@@ -304,3 +306,55 @@ def test_layers_want_graphs() -> None:
 def test_the_scan_says_what_it_is() -> None:
     assert repr(scan("P")) == "<GraphScan s: graphs come with `at`>"
     assert jax.tree.leaves(scan("P")) == []
+
+
+# --- a river ---------------------------------------------------------------------------------------------------------
+
+RIVER = """topology basin = tree(nodes <= 400000)
+scan river(heads = 1, key = 8, value = 8) on basin {
+    source[out]    = sigmoid(linear(x, bias = -1))
+    mark[in]       = sigmoid(linear(x, bias = -1))
+    direct         = sigmoid(linear(x, bias = -6))
+    transition[in] = sigmoid(linear(x, bias = 4))
+    stabilize D
+}"""
+
+
+@pytest.mark.slow
+def test_the_rhine_and_one_of_its_basins() -> None:
+    """349,847 nodes, 1,674 levels: what a basin reads is what it reads by itself, which is what the recurrence says."""
+    dag = read_flow(str(data_folder("data/dags/river") / "rhine_d8.tif")).dag
+    op = stmlang.compile(RIVER, dtype="float64")
+    assert isinstance(op, stmlang.GraphScan)
+    here = batch([dag])
+    on = op.at(here)
+    q, k, v, gates = on.example(0)
+    whole = np.asarray(on(q, k, v, gates))
+    upstream = np.ones(dag.node_count, np.int64)
+    for edge in np.argsort(node_levels(dag)[dag.tail], kind="stable"):
+        upstream[dag.head[edge]] += upstream[dag.tail[edge]]
+    mouth = int(np.argmin(np.abs(upstream - 700)))
+    inside = np.zeros(dag.node_count, bool)
+    inside[mouth] = True
+    for edge in np.argsort(-node_levels(dag)[dag.tail], kind="stable"):
+        inside[dag.tail[edge]] |= inside[dag.head[edge]]
+    nodes = np.flatnonzero(inside)
+    assert len(nodes) == upstream[mouth] > 300
+    edges = np.flatnonzero(inside[dag.head])
+    number = np.cumsum(inside) - 1
+    basin = batch([ragged_dag(len(nodes), number[dag.tail[edges]], number[dag.head[edges]])])
+    part = op.at(basin)
+    rows = {"node": (nodes, basin.bucket.nodes), "edge": (edges, basin.bucket.edges)}
+
+    def laid(array: Any, kind: str) -> np.ndarray:
+        chosen, size = rows[kind]
+        return np.concatenate([np.asarray(array)[chosen], np.zeros((size - len(chosen), *array.shape[1:]))])
+
+    kinds = {leaf.name: "edge" if set(leaf.indices) & {"in", "out"} else "node" for leaf in op.scan.leaves}
+    given = {name: laid(array, kinds[name]) for name, array in gates.items()}
+    arguments = (laid(q, "node"), laid(k, "node"), laid(v, "node"), given)
+    wanted = part.reference(*arguments)[: len(nodes)]
+    np.testing.assert_allclose(whole[nodes], wanted, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(part(*map(jnp.asarray, arguments[:3]), given))[: len(nodes)], wanted, rtol=0, atol=1e-12
+    )
