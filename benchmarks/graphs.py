@@ -1,6 +1,7 @@
 """One scan over a batch of molecules, against a layer of a graph network on the same batch, and what a new batch costs.
 
-    python -m benchmarks.graphs --data FOLDER    a folder of TUDataset folders, NCI1 among them
+    python -m benchmarks.graphs --sets FOLDER                   a folder of TUDataset folders, NCI1 among them
+    python -m benchmarks.graphs --sets FOLDER --flow RASTER     and a river, from its flow directions
 
 64 molecules of NCI1, 4 heads of 24, both directions, in P-mode and in D-mode, forward and backward; every strategy that takes
 them, and a GIN layer of width 128 in plain JAX. The candidates and the GIN layer run in turns in one process; milliseconds are
@@ -28,6 +29,8 @@ import numpy as np
 import stmlang
 from benchmarks.compile_time import machine
 from stmlang.graph import Batch, batch, from_edges
+from stmlang.graph.levels import node_levels
+from stmlang.graph.readers.d8 import read_flow
 from stmlang.graph.readers.tudataset import read_tudataset
 
 GRAPHS, WIDTH, REPEATS = 64, 128, 15
@@ -40,6 +43,14 @@ scan s(heads = 4, key = 24, value = 24) on molecule {
     mark[in]    = sigmoid(linear(x, bias = -4))
     direct      = sigmoid(linear(x, bias = -6))
 """
+FLOW = """topology basin = tree(nodes <= 100000000)
+scan river(heads = 1, key = 8, value = 8) on basin {
+    source[out]    = sigmoid(linear(x, bias = -4))
+    mark[in]       = sigmoid(linear(x, bias = -4))
+    direct         = sigmoid(linear(x, bias = -6))
+    transition[in] = sigmoid(linear(x, bias = 4))
+    stabilize D
+}"""
 MODES = {
     "P": """
     decay[in]           = tanh(5 * linear(x, bias = 1))
@@ -139,11 +150,30 @@ def rows_of(mode: str, here: Batch) -> list[dict[str, Any]]:
     return rows
 
 
+def flow(path: Path) -> dict[str, Any]:
+    """Forward and backward over a raster of flow directions, one head with a state of 8x8: seconds and bytes."""
+    here = batch([read_flow(str(path)).dag])
+    on = placed(FLOW, here)
+    arguments = on.example()
+    step = jax.jit(lambda on, given: jax.grad(lambda given: jnp.sum(on(*given) ** 2))(given))
+    memory = step.lower(on, arguments).compile().memory_analysis()
+    (milliseconds,) = interleaved({"flow": lambda: step(on, arguments)}).values()
+    return {
+        "nodes": here.dags[0].node_count,
+        "levels": int(node_levels(here.dags[0]).max()) + 1,
+        "strategy": on.plan.strategy,
+        "seconds": median(milliseconds) / 1e3,
+        "temporary_bytes": None if memory is None else memory.temp_size_in_bytes,
+    }
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description="A scan over molecules against a GIN layer.")
-    parser.add_argument("--data", type=Path, required=True, help="a folder of TUDataset folders")
-    here = molecules(parser.parse_args().data)
+    parser.add_argument("--sets", type=Path, required=True, help="a folder of TUDataset folders, NCI1 among them")
+    parser.add_argument("--flow", type=Path, help="a raster of flow directions, such as that of a river")
+    given = parser.parse_args()
+    here = molecules(given.sets)
     print(f"{GRAPHS} molecules of NCI1: {int(here.node_mask.sum())} nodes in {here.bucket}")
     rows = [row for mode in MODES for row in rows_of(mode, here)]
     print(f"{'mode':4}  {'strategy':14}{'forward ms':>11}{'both ms':>9}{'GIN ms':>8}{'ratio':>7}")
@@ -156,10 +186,18 @@ def main() -> None:
         print(
             f"{row['mode']}: {'met' if met else 'MISSED'} {TARGET_MILLISECONDS:g} ms and {TARGET_RATIO:g} times the GIN layer"
         )
+    written: dict[str, Any] = {"machine": machine(), "bucket": vars(here.bucket), "rows": rows}
+    if given.flow is not None:
+        written["flow"] = flow(given.flow)
+        print(
+            "{nodes:,} nodes, {levels:,} levels: {seconds:.2f} s, {temporary_bytes} bytes of temporaries".format(
+                **written["flow"]
+            )
+        )
     path = Path("build/bench/graphs.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(".tmp")
-    scratch.write_text(json.dumps({"machine": machine(), "bucket": vars(here.bucket), "rows": rows}, indent=2))
+    scratch.write_text(json.dumps(written, indent=2))
     os.replace(scratch, path)
     print(f"wrote {path}")
 
