@@ -7,7 +7,10 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +35,16 @@ def test_python_runs(block: str) -> None:
     exec(compile(block, "README.md", "exec"), found)
     assert getattr(found["y"], "shape", None) == (8, 14, 14, 192)
     assert getattr(found["G"], "shape", None) == (14, 14, 14, 14, 3)
+
+
+def test_python_of_the_document_on_graphs_runs() -> None:
+    text = (ROOT / "docs" / "graphs.md").read_text(encoding="utf-8")
+    found: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/graphs.md", "exec"), found)
+    assert (found["first"].shape, found["second"].shape) == ((5, 16), (3, 16))
+    assert all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(found["slope"]))
+    assert any(bool(leaf.any()) for leaf in jax.tree.leaves(found["slope"]))
 
 
 @pytest.mark.parametrize("block", blocks("console"))
