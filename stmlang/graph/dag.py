@@ -68,10 +68,10 @@ class DAG:
     @cached_property
     def multitree(self) -> Bool[np.ndarray, " line_edges"]:
         """The line edges that `multitree` of the language keeps: part by part, and all that follow the parts."""
-        from stmlang.graph.multitree import greedy_multitree
+        from stmlang.graph.reduction import multitree
 
         if not self.parts:
-            return greedy_multitree(self)
+            return multitree(self)
         kept = np.concatenate([part.multitree for part in self.parts])
         return np.concatenate([kept, np.ones(len(self.line_edges) - len(kept), bool)])
 

@@ -145,6 +145,11 @@ def _members(bits: UInt8[np.ndarray, " bytes"]) -> Int64[np.ndarray, " members"]
 
 def reach(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> int:
     """How many ordered pairs of different nodes are joined by a path of edges that uses only these line edges."""
+    return int(reached(dag, line).sum())
+
+
+def reached(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> Int64[np.ndarray, " nodes"]:
+    """How many other nodes a path of edges from each node leads to that uses only these line edges."""
     successors = _successors(dag, line)
     heard, from_node = [0] * dag.edge_count, [0] * dag.node_count
     for edge in _from_the_end(dag):
@@ -155,7 +160,7 @@ def reach(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> int:
         heard[edge] = here
         if tail != OPEN:
             from_node[tail] |= here
-    return sum(nodes.bit_count() for nodes in from_node)
+    return np.asarray([nodes.bit_count() for nodes in from_node], np.int64)
 
 
 def _successors(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> list[list[int]]:

@@ -14,6 +14,7 @@ from stmlang.graph.build import ragged_dag, regular_dag
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import edge_levels
 from stmlang.graph.multitree import greedy_multitree, is_multitree, reach, straight_first, turns_are_multitree
+from stmlang.graph.reduction import multitree, squares_first
 from tests.graph.graphs import banded, dags, ragged_dags
 
 
@@ -141,7 +142,39 @@ def test_graphs_side_by_side_are_cut_as_each_by_itself(graphs: list[DAG], spare:
     ends = [np.roll(end, -spare).astype(np.int64) for end in ends]
     together = ragged_dag(int(start[-1]) + 2, *ends)
     by_parts = replace(together, parts=tuple(parts)).multitree
-    assert by_parts.tolist() == greedy_multitree(together).tolist() == together.multitree.tolist()
+    assert by_parts.tolist() == multitree(together).tolist() == together.multitree.tolist()
+    alone = [greedy_multitree(part) for part in parts]
+    assert greedy_multitree(together).tolist() == [bool(keep) for mask in alone for keep in mask]
+
+
+def shuffled_grid(sides: tuple[int, ...], seed: int) -> DAG:
+    """A grid as any other graph: nodes numbered and edges listed at random."""
+    random = np.random.default_rng(seed)
+    number = np.arange(int(np.prod(sides))).reshape(sides)
+    ends = [(np.delete(number, -1, axis), np.delete(number, 0, axis)) for axis in range(len(sides))]
+    edges = np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b in ends])
+    edges = random.permutation(number.size)[random.permutation(edges)]
+    return ragged_dag(number.size, edges[:, 0], edges[:, 1])
+
+
+@pytest.mark.parametrize("sides", [(8, 8), (1, 9), (2, 2), (7, 13), (3, 4, 5), (2, 3, 2, 3)])
+def test_grids_keep_their_reach_in_any_numbering(sides: tuple[int, ...]) -> None:
+    for seed in range(4):
+        dag = shuffled_grid(sides, seed)
+        kept = dag.line_edges[multitree(dag)]
+        assert is_multitree(dag, kept)
+        assert reach(dag, kept) >= 0.95 * reach(dag, dag.line_edges)
+
+
+@settings(max_examples=100, deadline=None)
+@given(dag=dags())
+def test_the_better_of_two_is_a_maximal_multitree(dag: DAG) -> None:
+    line, mask = dag.line_edges, multitree(dag)
+    assert is_multitree(dag, line[mask])
+    for spare in np.flatnonzero(~mask):
+        assert not is_multitree(dag, line[mask | (np.arange(len(line)) == spare)])
+    found = [reach(dag, line[greedy_multitree(dag, priority(dag))]) for priority in (straight_first, squares_first)]
+    assert reach(dag, line[mask]) >= max(found)
 
 
 def test_thousands_of_edges() -> None:
