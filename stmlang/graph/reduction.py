@@ -14,9 +14,9 @@ def squares_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     """A priority of `greedy_multitree` that finds the axes of a grid in any numbering: the rank of each line edge.
 
     A line edge is straight if no other path of two edges joins the same two nodes. Where exactly two do, they are the sides of
-    a square, and opposite sides are parallel. Edges that are parallel, or follow each other straight, are of one class: on a grid
-    of any rank the classes are its axes. First come straight line edges, then turns from one class into a later one (that of a
-    greater least edge), then all others; then the order of `straight_first`.
+    a square, and opposite sides are parallel. Edges that are parallel, or follow each other straight, are of one class: on a
+    grid of any rank the classes are its axes. First come straight line edges, then turns from one class into a later one (that
+    of a greater least edge), then all others; then the order of `straight_first`.
     """
     line, base = dag.line_edges, straight_first(dag)
     if not len(line):
