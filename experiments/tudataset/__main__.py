@@ -1,0 +1,84 @@
+"""The study's command line.
+
+Exit status: 0 done, 1 the data or what lies in `--out` is wrong, 2 the command line is, 130 stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from stmlang.experiments.tudataset.errors import StudyError
+from stmlang.experiments.tudataset.settings import FOLDS, MODELS, SETS, Settings
+from stmlang.source.diagnostic import SpecError
+
+WRONG, STOPPED = 1, 130
+
+
+def parse(arguments: list[str] | None = None) -> Settings:
+    """Settings from the command line."""
+    default = Settings()
+    parser = argparse.ArgumentParser(
+        prog="python -m stmlang.experiments.tudataset",
+        description="Ten-fold cross-validation of pLSTM and five graph neural networks on small graphs. A run that was stopped "
+        "goes on when the same command is given again.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    folder = "folder that holds a folder for each data set; without it they are fetched from the archive"
+    parser.add_argument("--data", type=Path, default=default.data, help=folder)
+    parser.add_argument("--sets", nargs="+", default=list(SETS), metavar="SET", help="data sets, such as MUTAG")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="which models")
+    parser.add_argument("--depths", nargs="+", type=int, default=list(default.depths), help="rounds of messages of baselines")
+    parser.add_argument("--folds", type=int, default=default.folds, help="how many of the ten folds")
+    parser.add_argument("--epochs", type=int, default=default.epochs, help="passes over the training graphs")
+    parser.add_argument("--seed", type=int, default=default.seed, help="of the initial parameters and the order of graphs")
+    parser.add_argument("--out", type=Path, default=default.out, help="folder for results, figures and what a run goes on from")
+    parser.add_argument("--archive", default=default.archive, help="where the zip files of data sets lie")
+    given = parser.parse_args(arguments)
+    if not 1 <= given.folds <= FOLDS:
+        parser.error(f"--folds must be from 1 to {FOLDS}")
+    for name, least in (("epochs", 1), ("seed", 0)):
+        if getattr(given, name) < least:
+            parser.error(f"--{name} must be at least {least}")
+    if min(given.depths) < 1:
+        parser.error("--depths must be at least 1")
+    for name in given.sets:
+        if not name.replace("_", "").replace("-", "").isalnum():
+            parser.error(f"--sets takes names of data sets, not `{name}`")
+    return Settings(
+        sets=tuple(dict.fromkeys(given.sets)),
+        models=tuple(dict.fromkeys(given.models)),
+        depths=tuple(sorted(set(given.depths))),
+        folds=given.folds,
+        out=given.out,
+        data=given.data,
+        archive=given.archive,
+        epochs=given.epochs,
+        seed=given.seed,
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the study and print its table."""
+    settings, console = parse(arguments), Console()
+    from stmlang.experiments.tudataset.study import run
+
+    try:
+        run(settings, console)
+    except StudyError as error:
+        console.print(f"{error}\n  help: {error.help}", markup=False, highlight=False, soft_wrap=True)
+        return WRONG
+    except (SpecError, OSError) as error:
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        return WRONG
+    except KeyboardInterrupt:
+        console.print("stopped: the same command goes on from here")
+        return STOPPED
+    console.print((settings.out / "results.md").read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,11 @@
+"""What the study says to somebody who can put it right."""
+
+from __future__ import annotations
+
+
+class StudyError(Exception):
+    """What is wrong, in one line, and what to do about it; the command line prints both."""
+
+    def __init__(self, message: str, help: str) -> None:
+        super().__init__(message)
+        self.help = help
