@@ -161,6 +161,15 @@ def adjoint(stage: Stage, flops: float = 2.0, moved: float = 2.0) -> Stage:
     )
 
 
+LARGE, SHORT = 0.6, 200
+"""Products over many sources take so much less a flop than the target's rate says, those over so few twice that."""
+
+
+def over_sources(count: int) -> int:
+    """So many sources of attention, weighted by what a product over them takes: measured on a CPU."""
+    return int(LARGE * (count + SHORT))
+
+
 def takes_no_settings(config: Mapping[str, ConfigValue]) -> str | None:
     """What is wrong with the settings of a strategy that has none; None where none are given."""
     return f"it has no setting `{next(iter(config))}`" if config else None

@@ -69,7 +69,7 @@ def test_time_is_linear_and_segments_save_memory():
     assert cut.memory_backward < 0.7 * large.memory_backward
 
 
-@pytest.mark.parametrize(("spec", "side"), [("image_d", 128), ("image_p", 64), ("image_p", 256)])
+@pytest.mark.parametrize(("spec", "side"), [("image_d", 128), ("image_p", 128), ("image_p", 256)])
 def test_large_images_are_swept(spec, side):
     op = stmlang.compile(f"std:plstm/{spec}", rows=side, cols=side, target="cpu", heads=1)
     assert op.plan.strategy == "raster"

@@ -29,7 +29,7 @@ GATE_PASSES = 8
 """How often a number of a tile's matrices is read or written while they are made and used."""
 SMALL = 1.6
 """Products of a tile's size take so much longer a flop than large ones."""
-ADJOINT = 2.8
+ADJOINT = 3.4
 """A sweep's adjoint to the sweep: twice the work, half of it in products of transposed matrices, which are slower."""
 
 

@@ -13,7 +13,16 @@ from math import prod
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
 from stmlang.plan.problem import Problem
-from stmlang.plan.work import DISPATCHED, TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.plan.work import (
+    DISPATCHED,
+    TRAINING_OPS,
+    adjoint,
+    gate_ops,
+    gates_stage,
+    needs_scalar_gates,
+    over_sources,
+    shared_passes,
+)
 
 NAME = "rows"
 LONGEST = 8
@@ -27,6 +36,8 @@ PAIR_PASSES = 6
 LAYOUT_PASSES = 7
 """What it costs to lay out queries, keys and values for a level, in passes over inputs and outputs: measured on a CPU, where
 such copies run far below the bandwidth."""
+FRESH, FRESH_PASSES = 8 * 2**20, 8
+"""Arrays of pairs beyond so many bytes are taken from the system anew in every call, which costs as much as so many passes."""
 TABLE_PASSES = 8
 """How often a number of a row's matrices is written or read while they are made."""
 
@@ -132,6 +143,7 @@ def _refusal(problem: Problem) -> str | None:
 def _cost(problem: Problem, cut: Cut) -> Candidate:
     gates, tables, attention = gates_stage(problem), _table_stage(problem, cut), _attention_stage(problem, cut)
     laid = Stage("layouts", "vector", 0, (2 + LAYOUT_PASSES * cut.levels) * problem.io_bytes)
+    fresh = _fresh_stage(problem, cut)
     streamed = any(cut.streams(level) for level in range(cut.levels))
     # Streamed, the backward pass makes scores and masks again.
     backward = adjoint(attention, flops=3.0 if streamed else 2.0, moved=2.5 if streamed else 2.0)
@@ -141,8 +153,8 @@ def _cost(problem: Problem, cut: Cut) -> Candidate:
     return Candidate(
         NAME,
         freeze({"axis": cut.axis, "rows": cut.rows, "targets": cut.targets}),
-        (gates, tables, laid, attention),
-        (backward, adjoint(laid), adjoint(tables), adjoint(gates)),
+        (gates, tables, laid, attention, fresh),
+        (backward, adjoint(fresh), adjoint(laid), adjoint(tables), adjoint(gates)),
         memory_forward=2 * problem.io_bytes + 2 * table_bytes + held,
         memory_backward=3 * problem.io_bytes + (3 + cut.levels) * table_bytes + max(2 * held, kept),
         op_count=ops,
@@ -180,6 +192,7 @@ def _attention_stage(problem: Problem, cut: Cut) -> Stage:
     crossed = pairs * (cut.runs - 1) // cut.runs
     senses = problem.directions / (2 if problem.scan.combine == "sum" and problem.directions > 1 else problem.directions)
     flops = pairs * (2 * problem.key + 2 * problem.value + 1) + int(crossed * 2 * senses * cut.width)
+    flops = flops // cut.nodes * over_sources(cut.nodes)
     blocks = cut.runs + sum(cut.runs >> level for level in range(cut.levels))
     steps = sum((cut.run << level) // cut.tile(level) for level in range(cut.levels) if cut.streams(level))
     return Stage(
@@ -191,6 +204,14 @@ def _attention_stage(problem: Problem, cut: Cut) -> Stage:
         ops=8 * (1 + cut.levels),
         products=3 * scans * blocks,
     )
+
+
+def _fresh_stage(problem: Problem, cut: Cut) -> Stage:
+    """What is lost where scores and masks of a level are so large that their memory is taken from the system anew."""
+    scans = problem.batch * problem.heads * shared_passes(problem)
+    blocks = [scans * cut.nodes * cut.tile(level) * problem.accumulator for level in range(cut.levels)]
+    large = sum(block for level, block in enumerate(blocks) if block > FRESH and not cut.streams(level))
+    return Stage("fresh memory for pairs", "vector", 0, FRESH_PASSES * large)
 
 
 def _pair_bytes(problem: Problem, cut: Cut) -> tuple[int, int]:

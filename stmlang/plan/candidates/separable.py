@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from stmlang.facts import Facts
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
 from stmlang.plan.problem import Problem
-from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, over_sources, shared_passes
 
 NAME = "separable"
 MOST_PAIRS = 46_340**2
@@ -25,8 +25,6 @@ ENTRY_FLOPS = 2
 """Of an entry of the gating matrix, for each sense along the first axis, at the rate of elementwise work."""
 NARROW = 24
 """Products with so many targets run at half the rate of wide ones: measured on a CPU."""
-LARGE, SHORT = 0.6, 200
-"""Products over many sources take so much less a flop than the target's rate says, over so few a half more than that."""
 CACHE = 3 * 2**20
 """Bytes of a block's pairs that stay in a cache between the products that make and use them: measured on a CPU."""
 ENTRY_PASSES = 3
@@ -125,7 +123,7 @@ def _attention(problem: Problem, lines: int, size: int, rows: int) -> Stage:
     """The products of attention, block by block."""
     count = -(-lines // rows)
     products = problem.batch * problem.heads * shared_passes(problem) * count
-    flops = 2 * products * (rows * size + NARROW) * int(LARGE * (lines * size + SHORT)) * (problem.key + problem.value)
+    flops = 2 * products * (rows * size + NARROW) * over_sources(lines * size) * (problem.key + problem.value)
     moved = count * problem.io_bytes
     return Stage("streamed attention", "matmul", flops, moved, steps=count if count > 1 else 0, ops=2, products=2 * products)
 
