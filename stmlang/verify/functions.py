@@ -2,6 +2,9 @@
 
 Complex arguments are allowed: what depends on a sign or an order goes by the real part, so that every function is analytic
 on each side. A change of `1e-30j` along some direction then yields, in the imaginary part, the derivative to the last digit.
+
+At a kink there is no derivative, and what SPEC.md says stands for it: equal numbers that are the largest or the smallest share
+it, `relu` is flat at zero, `abs` is not, and bounds belong to what is inside.
 """
 
 from __future__ import annotations
@@ -54,7 +57,17 @@ def reduced(kind: Literal["sum", "mean", "max"], array: Floats, groups: Groups) 
         case "mean":
             return groups.fold(np.add, array, 0.0) / np.maximum(count, 1.0)
         case "max":
-            return np.where(count > 0, groups.fold(np.maximum, array, -np.inf), 0.0)
+            return np.where(count > 0, largest(array, groups), 0.0)
+
+
+def largest(array: Floats, groups: Groups) -> Floats:
+    """The largest real part of each group; its imaginary part is the mean of those that have it."""
+    found = groups.fold(np.maximum, array.real, -np.inf)
+    if not np.iscomplexobj(array):
+        return found
+    first = (array.real == groups.back(found)).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return found + 1j * groups.fold(np.add, first * array.imag, 0.0) / groups.fold(np.add, first, 0.0)
 
 
 Rescaling = Literal["softmax", "l1", "l2"]
@@ -83,6 +96,11 @@ def smaller(a: Floats, b: Floats) -> Floats:
     return np.where((a.real <= b.real) | np.isnan(a), a, b)
 
 
+def shared(chosen: Floats, a: Floats, b: Floats) -> Floats:
+    """What was chosen of `a` and `b`; the mean where they are equal."""
+    return np.where(a.real == b.real, a / 2 + b / 2, chosen)
+
+
 def absolute(a: Floats) -> Floats:
     """`a` or `-a`, whichever has the larger real part."""
     return np.where(a.real < 0, -a, a)
@@ -107,7 +125,7 @@ def apply(function: Function, arguments: list[Floats]) -> Floats:
         case Function.TANH:
             return np.tanh(x)
         case Function.RELU:
-            return larger(x, np.zeros(()))
+            return np.where((x.real > 0) | np.isnan(x), x, 0)
         case Function.SOFTPLUS:
             return larger(x, np.zeros(())) + np.log1p(np.exp(-absolute(x)))
         case Function.ABS:
@@ -121,9 +139,9 @@ def apply(function: Function, arguments: list[Floats]) -> Floats:
         case Function.CAP:
             return x / larger(np.ones(()), absolute(x))
         case Function.MINIMUM:
-            return smaller(x, rest[0])
+            return shared(smaller(x, rest[0]), x, rest[0])
         case Function.MAXIMUM:
-            return larger(x, rest[0])
+            return shared(larger(x, rest[0]), x, rest[0])
         case Function.CLIP:
             return smaller(larger(x, rest[0]), rest[1])
         case _:

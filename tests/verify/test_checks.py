@@ -17,7 +17,7 @@ from stmlang.verify.checks.point import Point, point
 from stmlang.verify.checks.programs import QUICK, execute, quick_compilation
 from stmlang.verify.reference import ReferenceResult
 from stmlang.verify.trial import Finding, NotApplicable, Trial, Way
-from tests.helpers.cases import DELTA, GIVEN, NONE, SUM
+from tests.helpers.cases import DELTA, GIVEN, NONE, SMALL, SUM
 
 CHAIN = Trial(f"scan a(heads = 2, key = 2, value = 2) on chain(t = 5) {{\n{GIVEN}{NONE}}}\n", "chain", "random", 0)
 OVERWRITTEN = Trial(f"scan a(heads = 1, key = 2, value = 1) on chain(t = 4) {{\n{DELTA}}}\n", "chain", "random", 1)
@@ -48,6 +48,35 @@ def test_a_leaf_may_have_the_name_of_an_input() -> None:
 @pytest.mark.parametrize("name", ["grad", "jvp"])
 def test_gates_that_are_matrices(name: str) -> None:
     assert CHECKS[name](OVERWRITTEN, Way("delta", {"chunk": 3})) is None
+
+
+KINKS = {
+    "relu": "given()",
+    "abs": "given()",
+    "cap": "given()",
+    "softplus": "given()",
+    "min": "given(), given()",
+    "max": "given(), given()",
+    "clip": "given(), -1, 0",
+}
+
+
+@pytest.mark.parametrize("name", ["grad", "jvp"])
+@pytest.mark.parametrize("function", KINKS)
+def test_derivatives_at_kinks(function: str, name: str) -> None:
+    """At zeros, ones and equal numbers checks and compiled scans mean the same derivative."""
+    body = f"    source = {function}({KINKS[function]}); transition = given(0, 1)\n{NONE}"
+    text = f"scan a(heads = 3, key = 2, value = 2) on chain(t = 6) {{\n{body}}}\n"
+    assert CHECKS[name](Trial(text, "chain", "exact", 0), RECURRENT) is None
+
+
+@pytest.mark.parametrize("name", ["grad", "jvp"])
+@pytest.mark.parametrize("topology", [SMALL, "grid(rows = 3, cols = 2)"])
+@pytest.mark.parametrize("form", ["largest(w, over = out)", "sum(l1norm(w, over = out), over = out)"])
+def test_derivatives_at_kinks_among_edges(form: str, topology: str, name: str) -> None:
+    body = f"    w[out] = given(); source = {form}; transition = given()\n    stabilize P\n"
+    text = f"scan a(heads = 3, key = 2, value = 2) on {topology} {{\n{body}}}\n"
+    assert CHECKS[name](Trial(text, "kinks", "exact", 0), RECURRENT) is None
 
 
 # --- what is a little wrong
