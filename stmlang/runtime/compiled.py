@@ -28,7 +28,7 @@ from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.runtime.options import node_shape, whole_number, word
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag
-from stmlang.scan.expression import PORT_INDICES, InputRef, inside
+from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
 
 if TYPE_CHECKING:
@@ -163,15 +163,10 @@ class CompiledScan(eqx.Module):
         check_arguments(self.signature, {"q": q, "k": k, "v": v}, gates, initial)
         query, key, value = (np.asarray(array, np.float64) for array in (q, k, v))
         leaves = {name: np.asarray(array, np.float64) for name, array in gates.items()}
-        dag = self.dag
-        spare = dag.spare_line_edges
-        for leaf in self.scan.leaves if spare else ():
-            if leaf.kind != "param" and set(PORT_INDICES) <= set(leaf.indices):
-                leaves[leaf.name] = leaves[leaf.name][:-spare]
         state = None
         if initial is not None:
             state = [{port: np.asarray(array, np.float64) for port, array in part.items()} for part in initial]
-        return reference(self.scan, replace(dag, spare_line_edges=0), query, key, value, leaves, state)
+        return reference(self.scan, self.dag, query, key, value, leaves, state)
 
     def zero_state(self) -> State:
         """An initial state of zeros."""

@@ -26,13 +26,16 @@ from stmlang.source.span import Span
 from stmlang.syntax import tree
 from stmlang.syntax.parser import parse
 from stmlang.syntax.write import write_file
+from stmlang.verify.strategies.topologies import batches
 from stmlang.verify.strategies.values import gate_values
-from stmlang.verify.trial import Trial
+from stmlang.verify.trial import Listed, Trial
 
 GENERATOR = "spec"
 """What makes these trials, in counts."""
 LONGEST, WIDEST, DEEPEST = 7, 3, 2
 """The largest sizes that are drawn: of an axis, of heads, key, value, track and arity, of the depth of a tree."""
+MOST_NODES, MOST_EDGES = 8, 20
+"""The same of graphs that come at run time."""
 
 Values = Mapping[str, int | float]
 Node = TypeVar("Node")
@@ -46,18 +49,26 @@ def trials_of(spec: Spec, settings: Values) -> st.SearchStrategy[Trial]:
     examined = examine(spec, settings, library_file=False)
     if examined.scan is None or examined.failed:
         raise SpecError(examined.diagnostics)
-    for factor in _factors(examined.scan.topology):
-        if isinstance(factor, FromFile | Runtime):  # a wrong file, or none yet
-            dag_of(factor)
+    topology = examined.scan.topology
+    for factor in _factors(topology):
+        if isinstance(factor, FromFile) or (isinstance(factor, Runtime) and factor is not topology):
+            dag_of(factor)  # a wrong file, or what is not there yet
     sizes = {name: st.integers(1, most) for name, most in _sizes(examined.scan).items() if name not in settings}
 
-    def trial(drawn: dict[str, int], values: str, seed: int) -> Trial:
+    def trial(drawn: dict[str, int], values: str, seed: int, graphs: tuple[Listed, ...] | None) -> Trial:
         try:
-            return Trial(contained(spec, {**drawn, **settings}), GENERATOR, values, seed)
+            return Trial(contained(spec, {**drawn, **settings}), GENERATOR, values, seed, graphs)
         except SpecError:  # some sizes do not suit the spec
             reject()
 
-    return st.builds(trial, st.fixed_dictionaries(sizes), gate_values(), st.integers(0, 2**32 - 1))
+    return st.builds(trial, st.fixed_dictionaries(sizes), gate_values(), st.integers(0, 2**32 - 1), _graphs(topology))
+
+
+def _graphs(topology: Topology) -> st.SearchStrategy[tuple[Listed, ...] | None]:
+    """Small graphs for a topology that leaves them to run time."""
+    if not isinstance(topology, Runtime):
+        return st.none()
+    return batches(min(MOST_NODES, topology.nodes), min(MOST_EDGES, topology.edges), topology.tree)
 
 
 def _sizes(scan: Scan) -> dict[str, int]:

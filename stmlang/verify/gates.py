@@ -266,6 +266,8 @@ class Evaluator:
             array = np.broadcast_to(array, (count, *array.shape[1:]))
         elif not dense and len(ports) == 1:
             array = array[self.sites.out_edge if ports == ("out",) else self.sites.in_edge]
+        elif not dense and len(ports) == 2:
+            array = array[: self.sites.count(ports)]  # what is spare belongs to no line edge
         return Value(ports, states, array.reshape(self.sites.count(ports), *array.shape[1 + len(ports) * dense :]))
 
     def rename(self, value: Value, bind: tuple[Bind, ...]) -> Value:

@@ -16,7 +16,7 @@ from stmlang.plan.candidate import Config, freeze
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.verify.saved import Numbers, Recorded, Saved, numbers_of
-from stmlang.verify.trial import Check, Finding, NotApplicable, Trial, Way, ways
+from stmlang.verify.trial import Check, Finding, Listed, NotApplicable, Trial, Way, ways
 
 PLANNER, FRONT_END = Way("planner", {}), Way("front end", {})
 """What stands for a way where a check has none."""
@@ -158,7 +158,7 @@ class _Shared(Trial):
     """A trial whose compiled scans are kept, so that its checks compile each way once."""
 
     def compiled(self, way: Way | None, dtype: str) -> CompiledScan:
-        return _compiled(self.text, None if way is None else (way.strategy, freeze(way.config)), dtype)
+        return _compiled(self.text, self.graphs, None if way is None else (way.strategy, freeze(way.config)), dtype)
 
 
 class _SharedRecorded(Recorded, _Shared):
@@ -166,13 +166,13 @@ class _SharedRecorded(Recorded, _Shared):
 
 
 def _shared(trial: Trial) -> Trial:
-    fields = (trial.text, trial.generator, trial.values, trial.seed)
+    fields = (trial.text, trial.generator, trial.values, trial.seed, trial.graphs)
     return _SharedRecorded(*fields, trial.numbers) if isinstance(trial, Recorded) else _Shared(*fields)
 
 
 @lru_cache(maxsize=16)
-def _compiled(text: str, way: tuple[str, Config] | None, dtype: str) -> CompiledScan:
-    return Trial(text, "", "", 0).compiled(None if way is None else Way(way[0], dict(way[1])), dtype)
+def _compiled(text: str, graphs: tuple[Listed, ...] | None, way: tuple[str, Config] | None, dtype: str) -> CompiledScan:
+    return Trial(text, "", "", 0, graphs).compiled(None if way is None else Way(way[0], dict(way[1])), dtype)
 
 
 @contextmanager

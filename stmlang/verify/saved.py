@@ -1,8 +1,9 @@
 """A finding in two files, NAME.stm and NAME.npz, which hold all that is needed to run its check again on the same numbers.
 
 NAME.stm is the spec, as text. NAME.npz holds plain arrays, no pickle among them: what the scan was called with, and `about`, a
-text in JSON: the check, the way, what was found, and hashes of both files' contents, so that files that do not belong together
-are told apart. Both are written to temporary files and renamed, the .npz last. The same finding gives the same bytes.
+text in JSON: the check, the way, what was found, the graphs of a spec that leaves them to run time, and hashes of both files'
+contents, so that files that do not belong together are told apart. Both are written to temporary files and renamed, the .npz
+last. The same finding gives the same bytes.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from stmlang.runtime.compiled import CompiledScan
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.verify.derivative import Arguments
 from stmlang.verify.functions import Floats
-from stmlang.verify.trial import Finding, Trial, Way
+from stmlang.verify.trial import Finding, Listed, Trial, Way
 
-FORMAT = 1
+FORMAT = 2
 LARGEST = 1 << 28
 """The most bytes that the arrays of a finding may claim, unpacked."""
 
@@ -78,7 +79,7 @@ class Saved:
         trial = self.trial
         if self.numbers is None:
             return trial
-        return Recorded(trial.text, trial.generator, trial.values, trial.seed, self.numbers)
+        return Recorded(trial.text, trial.generator, trial.values, trial.seed, trial.graphs, self.numbers)
 
 
 def numbers_of(arguments: Arguments) -> Numbers:
@@ -103,7 +104,7 @@ def _expected(op: CompiledScan) -> dict[str, Floats]:
 
 def name_of(check: str, way: Way, trial: Trial) -> str:
     """A name for files, the same for the same finding: `grad-chunkwise-1f3a9c0b`."""
-    told = json.dumps([check, way.label, trial.text, trial.values, trial.seed])
+    told = json.dumps([check, way.label, trial.text, trial.values, trial.seed, trial.graphs])
     words = re.sub(r"[^a-z0-9]+", "-", f"{check} {way.strategy}".lower()).strip("-")
     return f"{words}-{_hash(told.encode())[:8]}"
 
@@ -120,6 +121,7 @@ def keep(folder: Path, name: str, saved: Saved) -> Path:
         "generator": saved.trial.generator,
         "values": saved.trial.values,
         "seed": saved.trial.seed,
+        "graphs": saved.trial.graphs,
         "optimized": saved.optimized,
         "finding": {**asdict(saved.finding), "error": repr(saved.finding.error), "allowed": repr(saved.finding.allowed)},
         "arguments": None if numbers is None else _hash_of(numbers),
@@ -236,7 +238,7 @@ def _saved(about: dict[str, Any], text: str, numbers: dict[str, Floats]) -> Save
     error, allowed = float(told.pop("error")), float(told.pop("allowed"))
     words = {key: _word(told[key]) for key in ("check", "way", "what")}
     return Saved(
-        Trial(text, _word(about["generator"]), _word(about["values"]), int(about["seed"])),
+        Trial(text, _word(about["generator"]), _word(about["values"]), int(about["seed"]), _graphs(about["graphs"])),
         Way(_word(about["strategy"]), dict(_config(dict(about["config"])))),
         Finding(**words, error=error, allowed=allowed),
         bool(about["optimized"]),
@@ -247,6 +249,19 @@ def _saved(about: dict[str, Any], text: str, numbers: dict[str, Floats]) -> Save
 def _word(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _graphs(value: Any) -> tuple[Listed, ...] | None:
+    if value is None:
+        return None
+    return tuple((_whole(nodes), tuple((_whole(tail), _whole(head)) for tail, head in edges)) for nodes, edges in value)
+
+
+def _whole(value: object) -> int:
+    """A number of nodes, or of a node; -1 would be an open end."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST:
+        raise ValueError(f"{value!r} is no number of a node")
     return value
 
 

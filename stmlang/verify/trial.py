@@ -6,14 +6,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
+import numpy.typing as npt
+
 import stmlang
+from stmlang.graph.batch import batch
+from stmlang.graph.build import ragged_dag
+from stmlang.graph.dag import DAG
 from stmlang.plan.candidate import Candidate, ConfigValue, freeze
 from stmlang.plan.candidates import CANDIDATES
 from stmlang.plan.problem import DtypeName, Problem
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.graphs import GraphScan
+from stmlang.runtime.open import OpenScan
 from stmlang.verify.derivative import Arguments
 
 Config = Mapping[str, ConfigValue]
+Listed = tuple[int, tuple[tuple[int, int], ...]]
+"""A graph that is given at run time: how many nodes it has, and its edges."""
 
 
 class NotApplicable(Exception):
@@ -49,23 +59,46 @@ class Trial:
     """A scan with arguments: all that a check needs and a finding saves.
 
     `text` is a spec that reads no files and leaves no size open. `generator` names what made it, `values` how the values of
-    its leaves are drawn (a name in `strategies.PROFILES`), `seed` which of them.
+    its leaves are drawn (a name in `strategies.PROFILES`), `seed` which of them. `graphs` are those of a batch, where the spec
+    leaves them to run time.
     """
 
     text: str
     generator: str
     values: str
     seed: int
+    graphs: tuple[Listed, ...] | None = None
+
+    @property
+    def dags(self) -> list[DAG]:
+        """The graphs, if there are any."""
+        found: list[DAG] = []
+        for nodes, edges in self.graphs or ():
+            ends = np.asarray(edges, np.int64).reshape(-1, 2)
+            found.append(ragged_dag(nodes, ends[:, 0], ends[:, 1]))
+        return found
+
+    @property
+    def real(self) -> npt.NDArray[np.bool_] | None:
+        """Which nodes of a batch belong to a graph: what is computed at others means nothing. None where all nodes do."""
+        return None if self.graphs is None else batch(self.dags).node_mask
+
+    def scan(self, way: Way | None, dtype: str) -> CompiledScan | OpenScan | GraphScan:
+        """The scan as the library compiles it: see `compiled`."""
+        strategy, config = (None, None) if way is None else (way.strategy, dict(way.config))
+        return stmlang.compile(self.text, dtype=cast(DtypeName, dtype), strategy=strategy, config=config, tuned=False)
 
     def compiled(self, way: Way | None, dtype: str) -> CompiledScan:
-        """The scan compiled for a way, or for the one that the planner would choose (None), whatever this machine was tuned to.
+        """The scan, on its graphs, compiled for a way, or for the one that the planner would choose (None), whatever this
+        machine was tuned to.
 
         Raises SpecError where the way cannot evaluate the scan.
         """
-        strategy, config = (None, None) if way is None else (way.strategy, dict(way.config))
-        found = stmlang.compile(self.text, dtype=cast(DtypeName, dtype), strategy=strategy, config=config, tuned=False)
+        found = self.scan(way, dtype)
+        if isinstance(found, GraphScan) and self.graphs is not None:
+            return found.at(self.dags)
         if not isinstance(found, CompiledScan):
-            raise ValueError("a trial leaves no size open, but this scan waits for the sizes of its axes")
+            raise ValueError("a trial leaves nothing open, but this scan waits for the sizes of its axes or for graphs")
         return found
 
     def arguments(self, op: CompiledScan) -> Arguments:
@@ -85,6 +118,8 @@ def ways(op: CompiledScan) -> list[Way]:
     problem = op.compilation.program.problem
     found: list[Way] = []
     for strategy in CANDIDATES:
+        if problem.room is not None and not strategy.at_run_time:
+            continue
         for config in _settings(strategy.name, problem):
             built = strategy.build(problem, config)
             if isinstance(built, Candidate):

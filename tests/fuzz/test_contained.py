@@ -81,11 +81,20 @@ def test_sizes_are_drawn_small_unless_they_are_set(folder):
     assert {dag_of(scan.topology).node_count for scan in scans} >= {3, 6, 9, 12}
 
 
+@pytest.mark.parametrize("topology", ["dag(nodes <= 3, edges <= 2)", "tree(nodes <= 100)"])
+def test_graphs_that_come_at_run_time_are_drawn(topology):
+    strategy = trials_of(open_spec(f"scan s on {topology} {{ source = 1; transition = 0.5 }}\n"), {})
+    trials = [trial for number in range(40) if (trial := example(strategy, 0, number)) is not None]
+    sizes = [nodes for trial in trials for nodes, _ in trial.graphs or ()]
+    assert max(sizes) == (3 if "dag" in topology else 8)
+    assert len(trials[0].compiled(None, "float32").node_shape) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
         ("scan s on chain(t) { source = nothing }\n", "STM1001"),
-        ("scan s on dag(nodes <= 3, edges <= 4) { source = 1; transition = 1 }\n", "STM3301"),
+        ("scan s on dag(nodes <= 3, edges <= 4) * chain(t = 2) { source = 1; transition = 1 }\n", "STM3301"),
         ('scan s on dag from "missing.gml" { source = 1; transition = 1 }\n', "STM3010"),
     ],
 )

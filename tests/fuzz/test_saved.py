@@ -7,6 +7,7 @@ import os
 import pickle
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,23 @@ def test_the_same_finding_gives_the_same_bytes(pair, finding, tmp_path):
         assert again.with_suffix(suffix).read_bytes() == pair.with_suffix(suffix).read_bytes()
 
 
+def test_graphs_that_come_at_run_time(finding, tmp_path):
+    text = "scan s(key = 2) on dag(nodes <= 3, edges <= 2) { source = 1; transition[out, in] = given(-1, 1) }"
+    trial = Trial(text, "run-time dag", "random", 7, ((3, ((2, 0), (0, 1))), (0, ())))
+    numbers = numbers_of(trial.arguments(trial.compiled(None, "float64")))
+    path = saved.keep(tmp_path, "batch", Saved(trial, Way("recurrent", {}), finding.finding, True, numbers))
+    found = load(path)
+    assert found.trial == trial
+    own = numbers_of(found.recorded.arguments(found.recorded.compiled(None, "float64")))
+    assert all(np.array_equal(own[name], numbers[name]) for name in numbers)
+    assert len({name_of("grad", WAY, one) for one in (trial, replace(trial, graphs=((3, ()),)))}) == 2
+    with np.load(path.with_suffix(".npz")) as archive:
+        about = json.loads(str(archive["about"]))
+    for graphs in (3, [[3]], [[3, [[0]]]], [["a", []]], [[3, [[0, -1]]]], [[True, []]], [[1 << 40, []]]):
+        rewrite(path.with_suffix(".npz"), about=np.array(json.dumps({**about, "graphs": graphs})))
+        assert code(path) == "STM5502", graphs
+
+
 def test_a_text_without_numbers(tmp_path):
     text = b"scan \xff\xfe {".decode("utf-8", "surrogateescape")
     found = Saved(Trial(text, "texts", "", 0), Way("front end", {}), Finding("answers", "", "raised", 1.0, 0.0), False, None)
@@ -101,11 +119,11 @@ def test_a_smaller_one_takes_the_place_and_leaves_nothing_else(pair, finding):
 
 def test_an_interruption_between_the_two_renames_loses_nothing(pair, finding, monkeypatch):
     smaller = Saved(Trial("another text", "grid", "exact", 0), WAY, finding.finding, True, None)
-    replace = os.replace
+    rename = os.replace
 
     def interrupted(source: Path, target: Path) -> None:
-        replace(source, target)
-        monkeypatch.setattr(os, "replace", replace)
+        rename(source, target)
+        monkeypatch.setattr(os, "replace", rename)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", interrupted)

@@ -43,6 +43,7 @@ from stmlang.lower import (
 )
 from stmlang.lower.decays import paths
 from stmlang.lower.operands import Operands
+from stmlang.runtime import graphs
 from stmlang.scan.scan import Direction
 from stmlang.verify.checks import CHECKS
 from stmlang.verify.metamorphic import RELATIONS
@@ -56,9 +57,9 @@ EVERYTHING: Mapping[str, Check] = {**CHECKS, **RELATIONS}
 # --- what is compiled
 
 
-def trial(topology: str, body: str, values: str = "random") -> Trial:
+def trial(topology: str, body: str, values: str = "random", graphs: Any = None) -> Trial:
     """A small scan."""
-    return Trial(f"scan fault(heads = 1, key = 2, value = 2) on {topology} {{\n{body}}}\n", "fault", values, 1)
+    return Trial(f"scan fault(heads = 1, key = 2, value = 2) on {topology} {{\n{body}}}\n", "fault", values, 1, graphs)
 
 
 CHAIN = trial("chain(t = 7)", GIVEN + NONE)
@@ -71,6 +72,7 @@ TURNED = trial("grid(rows = 3, cols = 4)", ONE_TURN.format("cols", "rows") + NON
 RESPONSE = trial("grid(rows = 3, cols = 2)", CONSTANT + ALL + NONE)
 GRAPH = trial(SMALL, GIVEN + NONE)
 FACTORED = trial(SMALL, FACTORS + NONE)
+TWO = trial("dag(nodes <= 3, edges <= 2)", GIVEN + NONE, graphs=((2, ((0, 1),)), (3, ((2, 1), (1, 0)))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,6 +323,10 @@ def as_they_come(_: Any) -> Any:
     return lambda _, wanted: np.arange(len(wanted), dtype=np.int32)
 
 
+def tables_of_the_first(_: Any) -> Any:
+    return lambda scan, _: scan
+
+
 def wider_epsilon(_: Any) -> Any:
     return 1e-6
 
@@ -358,6 +364,7 @@ FAULTS = (
     Fault("open edges in the order in which blocks meet them", parallel, "_positions", as_they_come, GRAPH, "parallel"),
     Fault("gates of the first direction for all", operands, "_oriented", gates_of_the_first, DIRECTED, "recurrent"),
     Fault("the first of a batch for all", adjoint, "_in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
+    Fault("tables of the first graphs for all that take their room", graphs, "rebuilt", tables_of_the_first, TWO, "recurrent"),
     Fault("scores scaled by the largest query of all nodes", execute, "attend", scaled_by_the_largest, GRID, "parallel"),
 )
 

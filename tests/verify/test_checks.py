@@ -79,6 +79,28 @@ def test_derivatives_at_kinks_among_edges(form: str, topology: str, name: str) -
     assert CHECKS[name](Trial(text, "kinks", "exact", 0), RECURRENT) is None
 
 
+AT_RUN_TIME = Trial(
+    f"topology g = dag(nodes <= 4, edges <= 5)\nscan a(heads = 2, key = 2, value = 2) on g {{\n{GIVEN}    stabilize P\n}}\n",
+    "run-time dag",
+    "random",
+    0,
+    ((4, ((2, 0), (2, 1), (0, 3), (1, 3), (1, 3))), (0, ()), (1, ()), (3, ((0, 2), (2, 1)))),
+)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_graphs_at_run_time(name: str) -> None:
+    assert CHECKS[name](AT_RUN_TIME, RECURRENT) is None
+
+
+def test_nothing_is_claimed_of_padding() -> None:
+    """Neither of its results, nor is anything differentiated through them."""
+    here = point(AT_RUN_TIME, "float64", True)
+    real = np.arange(16) < 8
+    assert (np.isfinite(here.allowed.h).all((1, 2)) == real).all()
+    assert (here.cotangent[0].any((1, 2)) == real).all()
+
+
 # --- what is a little wrong
 
 

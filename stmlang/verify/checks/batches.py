@@ -46,7 +46,7 @@ def _beside(trial: Trial, op: CompiledScan, first: Point, shared: set[str]) -> P
     """A second scan's point: drawn anew, but for what is shared; with the same changes."""
     other = replace(trial, seed=trial.seed + 1).arguments(op)
     gates = {name: first.at.gates[name] if name in shared else array for name, array in other.gates.items()}
-    return point_at(op.scan, op.dag, "float64", replace(other, gates=gates), False, trial.seed)
+    return point_at(op, "float64", replace(other, gates=gates), False, trial)
 
 
 def _is_none(entry: Any) -> bool:

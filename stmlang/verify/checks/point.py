@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stmlang.graph.dag import DAG
+from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.scan import Scan
 from stmlang.verify.copies import copies, side_by_side, taken_apart
 from stmlang.verify.derivative import Arguments, derivative
@@ -42,13 +43,14 @@ class Slope:
 @dataclass(frozen=True, eq=False)
 class Point:
     """Where a scan is evaluated: arguments as the data type has them, in float64; without initial states the final ones are not
-    looked at. `seed` draws changes and cotangents."""
+    looked at. `seed` draws changes and cotangents. Nothing is claimed of nodes that are not `real`."""
 
     scan: Scan
     dag: DAG
     dtype: str
     at: Arguments
     seed: int
+    real: npt.NDArray[np.bool_] | None = None
 
     @property
     def stateful(self) -> bool:
@@ -64,7 +66,7 @@ class Point:
     def allowed(self) -> ReferenceResult:
         """How far off the result may be."""
         bound = allowances(self.scan, self.dag, self.dtype, self.at)
-        return replace(bound, h=bound.h + LAST[self.dtype] * np.abs(self.result.h))
+        return self._claimed(replace(bound, h=bound.h + LAST[self.dtype] * np.abs(self.result.h)))
 
     @cached_property
     def arrays(self) -> tuple[list[Array], list[str], Any]:
@@ -105,7 +107,7 @@ class Point:
         at, moved = (side_by_side(self.scan, self.dag, parts) for parts in ([self.at] * len(along), along))
         found, bound = derivative(many, self.dag, at, moved), allowances(many, self.dag, self.dtype, at, moved)
         apart = [taken_apart(self.scan, len(along), part) for part in (self._finite(found), bound)]
-        return list(zip(*apart, strict=True))
+        return [(wanted, self._claimed(bound)) for wanted, bound in zip(*apart, strict=True)]
 
     @cached_property
     def cotangent(self) -> tuple[Array, tuple[dict[str, Array], ...] | None]:
@@ -143,6 +145,12 @@ class Point:
         h, state = self.cotangent
         return dot(h, found.h) + sum(jax.tree.leaves(jax.tree.map(dot, state, found.state)) if state is not None else ())
 
+    def _claimed(self, bound: ReferenceResult) -> ReferenceResult:
+        """Bounds, infinite where nothing is claimed."""
+        if self.real is None:
+            return bound
+        return replace(bound, h=np.where(self.real.reshape(-1, *(1,) * (bound.h.ndim - 1)), bound.h, np.inf))
+
     def _finite(self, found: ReferenceResult) -> ReferenceResult:
         arrays = [found.h, *(array for ports in found.state for array in ports.values())]
         if not all(np.isfinite(array).all() for array in arrays):
@@ -164,18 +172,18 @@ def slope_slack(gradient: Array, change: Array, dtype: str) -> float:
 def point(trial: Trial, dtype: str, stateful: bool) -> Point:
     """The point of a trial; the last few are kept."""
     op = trial.compiled(None, dtype)
-    return point_at(op.scan, op.dag, dtype, trial.arguments(op), stateful, trial.seed)
+    return point_at(op, dtype, trial.arguments(op), stateful, trial)
 
 
-def point_at(scan: Scan, dag: DAG, dtype: str, arguments: Arguments, stateful: bool, seed: int) -> Point:
-    """A point at given arguments."""
+def point_at(op: CompiledScan, dtype: str, arguments: Arguments, stateful: bool, trial: Trial) -> Point:
+    """A point at given arguments of a trial's scan."""
     at = arguments if stateful else replace(arguments, initial=None)
 
     def put(array: Array) -> Array:
         return rounded(array, dtype)
 
     exact = Arguments(*jax.tree.map(put, as_tree(at)))
-    return Point(scan, dag, dtype, exact, seed)
+    return Point(op.scan, op.dag, dtype, exact, trial.seed, trial.real)
 
 
 def rounded(array: npt.ArrayLike, dtype: str) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from stmlang.verify.metamorphic.batch_relations import each_graph_by_itself
 from stmlang.verify.metamorphic.graph_relations import disjoint_union, permuted_edges, relabelled_nodes, reversed_twice
 from stmlang.verify.metamorphic.grid_relations import embedded_grid, transposed_grid
 from stmlang.verify.metamorphic.relations import (
@@ -31,6 +32,7 @@ RELATIONS: Mapping[str, Check] = {
     "embed in a larger grid": embedded_grid,
     "cut and carry the state over": cut_and_resumed,
     "disjoint union": disjoint_union,
+    "each graph by itself": each_graph_by_itself,
     "chunk size and depth": other_settings,
     "linearity in v": linearity,
     "sum of directions": sum_of_directions,

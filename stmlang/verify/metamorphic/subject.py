@@ -112,7 +112,9 @@ def forget() -> None:
 
 @kept
 def subject(trial: Trial, way: Way) -> Subject:
-    """A trial compiled for a way. Raises NotApplicable without nodes."""
+    """A trial compiled for a way. Raises NotApplicable without nodes, and for graphs that come at run time."""
+    if trial.graphs is not None:
+        raise NotApplicable("its graphs come at run time")
     op = trial.compiled(way, "float64")
     if op.dag.node_count == 0:
         raise NotApplicable("there are no nodes")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stmlang.verify.strategies.expressions import DEFINITIONS, PORTS, Site, Writer
 from stmlang.verify.strategies.topologies import Layout, topologies
 from stmlang.verify.strategies.values import gate_values
-from stmlang.verify.trial import Trial
+from stmlang.verify.trial import Listed, Trial
 
 State = Literal["scalar", "elementwise", "matrix", "delta", "track"]
 STATES: tuple[State, ...] = ("scalar", "elementwise", "matrix", "delta", "track")
@@ -259,10 +259,11 @@ def _settings(writer: Writer, style: Style) -> list[str]:
 
 @dataclass(frozen=True)
 class Spec:
-    """A spec, and the kind of its topology."""
+    """A spec, the kind of its topology, and graphs if it leaves them to run time."""
 
     kind: str
     text: str
+    graphs: tuple[Listed, ...] | None
 
 
 @st.composite
@@ -278,7 +279,7 @@ def written(draw: st.DrawFn, kinds: Sequence[str] | None = None, scalar: bool | 
     _readings(writer, style)
     _inputs(writer, style)
     equations = list(reversed(writer.equations)) if writer.maybe() else writer.equations
-    return Spec(layout.kind, _text(style, writer, [*equations, *_settings(writer, style)]))
+    return Spec(layout.kind, _text(style, writer, [*equations, *_settings(writer, style)]), layout.graphs)
 
 
 def _text(style: Style, writer: Writer, body: Sequence[str]) -> str:
@@ -302,6 +303,7 @@ def specs(kinds: Sequence[str] | None = None, scalar: bool | None = None) -> st.
 
 @st.composite
 def trials(draw: st.DrawFn, kinds: Sequence[str] | None = None, scalar: bool | None = None) -> Trial:
-    """Specs, as `specs` draws them, with a rule for the values of their leaves and a seed; named after the kind of topology."""
+    """Specs, as `specs` draws them, with a rule for the values of their leaves, a seed, and graphs where a spec leaves them to
+    run time; named after the kind of topology."""
     spec = draw(written(kinds, scalar))
-    return Trial(spec.text, spec.kind, draw(gate_values()), draw(st.integers(0, 2**16)))
+    return Trial(spec.text, spec.kind, draw(gate_values()), draw(st.integers(0, 2**16)), spec.graphs)

@@ -14,6 +14,8 @@ from math import comb, prod
 import numpy as np
 from hypothesis import strategies as st
 
+from stmlang.verify.trial import Listed
+
 Arrow = tuple[int | None, int | None]
 """The numbers of an edge's tail and head, None for the outside."""
 
@@ -55,7 +57,7 @@ class Graph:
         size = len(self.names)
         step = np.zeros((size, size))
         for tail, head in self.inner:
-            step[tail, head] = 1
+            step[tail, head] += 1
         longest, walk, total = 0, step, np.eye(size)
         while walk.any():
             longest, total, walk = longest + 1, total + walk, walk @ step
@@ -67,7 +69,8 @@ class Layout:
     """A topology: `text` stands behind `on`, in a file with `declarations`. `regular` ones are chains and grids.
 
     `ports` are the names of its ports, `nodes` the number of its nodes, `fan` the largest number of edges that leave one;
-    `paths` bounds the number of paths between two nodes, `length` is that of the longest.
+    `paths` bounds the number of paths between two nodes, `length` is that of the longest. Where graphs are left to run time,
+    `graphs` are some that may be given.
     """
 
     kind: str
@@ -79,6 +82,7 @@ class Layout:
     paths: int
     length: int
     declarations: str = ""
+    graphs: tuple[Listed, ...] | None = None
 
 
 # --- graphs that are written out
@@ -187,6 +191,55 @@ GRAPHS: Mapping[str, Callable[[int], st.SearchStrategy[list[tuple[int, int]]]]] 
 """The edges of a graph with so many nodes, by kind."""
 
 
+# --- graphs that come at run time
+
+
+def batches(nodes: int, edges: int, tree: bool) -> st.SearchStrategy[tuple[Listed, ...]]:
+    """Up to four graphs of at most so many nodes and edges, numbered in any order, the graph without nodes among them; those
+    that are no trees with parallel edges. There may be no graph at all."""
+    count = st.sampled_from((1, 1, 2, 3, 4, 0))
+    return count.flatmap(lambda count: st.tuples(*[_listed(nodes, edges, tree)] * count))
+
+
+@st.composite
+def _listed(draw: st.DrawFn, nodes: int, edges: int, tree: bool) -> Listed:
+    size = draw(st.integers(0, nodes))
+    if size == 0:
+        return 0, ()
+    loners = min(size - 1, draw(st.sampled_from((0, 0, 0, 1, 2))))
+    kind = "named tree" if tree else draw(st.sampled_from(tuple(GRAPHS)))
+    arrows = draw(GRAPHS[kind](size - loners))
+    arrows += draw(st.lists(st.sampled_from(arrows), max_size=2)) if arrows and not tree else []
+    number = draw(_order(size))
+    shuffled = [arrows[place] for place in draw(_order(len(arrows)))]
+    return size, tuple((number[tail], number[head]) for tail, head in shuffled[:edges])
+
+
+@st.composite
+def _at_run_time(draw: st.DrawFn, tree: bool) -> Layout:
+    """A topology that graphs at run time must fit, and some that do."""
+    found = draw(batches(8, 20, tree))
+    most = [max([1, *sizes]) for sizes in ([nodes for nodes, _ in found], [len(edges) for _, edges in found])]
+    shown = f"tree(nodes <= {most[0]})" if tree else f"dag(nodes <= {most[0]}, edges <= {most[1]})"
+    parts = [Graph("", ("",) * nodes, edges) for nodes, edges in found]
+    return Layout(
+        "run-time tree" if tree else "run-time dag",
+        "g",
+        ("edge",),
+        False,
+        sum(nodes for nodes, _ in found) + PADDING,
+        max([1, *(part.fan for part in parts)]),
+        max([1, *(part.walks[0] for part in parts)]),
+        max([0, *(part.walks[1] for part in parts)]),
+        f"topology g = {shown}\n",
+        found,
+    )
+
+
+PADDING = 16
+"""About how many nodes fill up a batch of small graphs."""
+
+
 # --- topologies
 
 
@@ -206,6 +259,8 @@ def _of_kind(kind: str) -> st.SearchStrategy[Layout]:
             return _complete_trees(3)
         case "product":
             return _products()
+        case "run-time dag" | "run-time tree":
+            return _at_run_time(kind == "run-time tree")
         case _:
             return graphs((kind,)).map(_written)
 
@@ -271,5 +326,5 @@ def _products(draw: st.DrawFn) -> Layout:
     )
 
 
-KINDS = ("chain", "grid", "complete tree", *GRAPHS, "product")
+KINDS = ("chain", "grid", "complete tree", *GRAPHS, "product", "run-time dag", "run-time tree")
 """The names of all kinds."""
