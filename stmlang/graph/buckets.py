@@ -27,8 +27,8 @@ def half_octave_above(count: int) -> int:
 @dataclass(frozen=True)
 class Room:
     """What a program for graphs that come at run time has room for: nodes and edges exactly, as many as their bucket has, a
-    power of two of line edges, a power of four of levels. Graphs of at most `tile` nodes, a power of two, are packed into
-    `tiles` tiles; of larger ones there are no tiles."""
+    power of two of line edges, at least one for each edge, a power of four of levels. Graphs of at most `tile` nodes, a power
+    of two, are packed into `tiles` tiles; of larger ones there are no tiles."""
 
     nodes: int
     edges: int
@@ -42,4 +42,4 @@ class Room:
         """The room for a batch of graphs of so many nodes each."""
         tile = max(SMALLEST_TILE, power_above(max(graphs, default=0), 2))
         tiles = half_octave_above(packed(graphs, tile).tiles) if tile <= LARGEST_TILE else 0
-        return cls(nodes, edges, power_above(line_edges, 2), power_above(levels, 4), tile, tiles)
+        return cls(nodes, edges, power_above(max(line_edges, edges), 2), power_above(levels, 4), tile, tiles)

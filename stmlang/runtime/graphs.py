@@ -48,8 +48,8 @@ class GraphScan:
         return f"<GraphScan {self.scan.name}: graphs come with `at`>"
 
     def at(self, graphs: Graphs) -> CompiledScan:
-        """The scan on a batch, or on what makes one. Node and edge arrays are those of the batch, padding included; what a result
-        holds where there is padding may be anything finite.
+        """The scan on a batch, or on what makes one. Node and edge arrays are those of the batch, padding included; what a
+        result holds where there is padding may be anything finite.
 
         Raises SpecError: STM3507 where a graph is larger than the topology allows or is no tree, and what `batch` raises.
         """

@@ -19,5 +19,5 @@ def test_half_octaves() -> None:
 
 def test_room() -> None:
     assert Room.of(100, 120, 77, 9, [40, 50]) == Room(100, 120, 128, 16, 64, 2)
-    assert Room.of(16, 16, 0, 1, []) == Room(16, 16, 1, 1, 16, 1)
-    assert Room.of(1000, 1000, 0, 1, [300]) == Room(1000, 1000, 1, 1, 512, 0)
+    assert Room.of(16, 16, 0, 1, []) == Room(16, 16, 16, 1, 16, 1)
+    assert Room.of(1000, 1000, 0, 1, [300]) == Room(1000, 1000, 1024, 1, 512, 0)

@@ -78,7 +78,7 @@ def results(on: Any, here: Batch, trees: list[Tree]) -> Iterator[np.ndarray]:
 
 # --- C19: what is traced again
 
-MOST = 16
+MOST = 12
 """Programs for thirty-two sizes. What programs of one bucket differ by is filled up too: steps and tiles to half octaves, line
 edges and the sizes of tiles to powers of two, levels to powers of four."""
 GATES = "    source = sigmoid(linear(x))\n    transition = sigmoid(linear(x))\n    mark = tanh(linear(x))\n"
