@@ -218,10 +218,7 @@ class Evaluator:
                 return Value(ports, states, result)
             case Product(factors=factors):
                 ports, states, arrays = self.together([self.evaluate(part) for _, part in factors])
-                result = np.ones(())
-                for (inverted, _), array in zip(factors, arrays, strict=True):
-                    result = result / array if inverted else result * array
-                return Value(ports, states, result)
+                return Value(ports, states, self.multiplied([inverted for inverted, _ in factors], arrays))
             case Power(base=base, exponent=exponent):
                 ports, states, (low, high) = self.together([self.evaluate(base), self.evaluate(exponent)])
                 return Value(ports, states, np.power(low, high))
@@ -241,6 +238,13 @@ class Evaluator:
     def applied(self, function: Function, arguments: list[Floats]) -> Floats:
         """An elementwise function."""
         return apply(function, arguments)
+
+    def multiplied(self, inverted: list[bool], factors: list[Floats]) -> Floats:
+        """A product, of whose factors some are divided by."""
+        result: Floats = np.ones(())
+        for below, factor in zip(inverted, factors, strict=True):
+            result = result / factor if below else result * factor
+        return result
 
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
         """A rescaling over groups."""

@@ -55,6 +55,17 @@ class Rounding(Evaluator):
                 return found
         return self.turned(found, terms * np.abs(argument.imag))
 
+    def multiplied(self, inverted: list[bool], factors: list[Floats]) -> Floats:
+        """The derivative of a quotient is a difference, `a' / b - a b' / b^2`, and those of a product may cancel as well."""
+        found, size = super().multiplied(inverted, factors), np.zeros(())
+        for place, (below, factor) in enumerate(zip(inverted, factors, strict=True)):
+            if not np.iscomplexobj(factor) or len(factors) < 2:
+                continue
+            others = [absolute(other.real) for other in factors[:place] + factors[place + 1 :]]
+            term = super().multiplied(inverted[:place] + inverted[place + 1 :], others) * absolute(factor.imag)
+            size = size + (term / factor.real**2 if below else term)
+        return self.turned(found, size)
+
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
         """Of what a group shares, little may be left to one of it."""
         found = super().rescaled(kind, array, groups)
