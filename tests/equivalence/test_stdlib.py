@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import pytest
 
@@ -16,10 +18,13 @@ SIZES = {"heads": 2, "key": 3, "value": 2}
 AXES = (4, 5, 3)
 
 
+GRAPHS = [banded(6, 9, 3, 0), banded(9, 20, 4, 1)]
+
+
 def compiled(name: str, sizes: dict[str, int], strategy: str | None = None) -> stmlang.CompiledScan:
     """A spec of the library, on two graphs where it has none of its own."""
     op = stmlang.compile(f"std:{name}", dtype="float64", strategy=strategy, **sizes)
-    found = op.at([banded(6, 9, 3, 0), banded(9, 20, 4, 1)]) if isinstance(op, stmlang.GraphScan) else op
+    found = op.at(GRAPHS) if isinstance(op, stmlang.GraphScan) else op
     assert isinstance(found, stmlang.CompiledScan)
     return found
 
@@ -31,8 +36,11 @@ def test_library(name: str) -> None:
     planned = compiled(name, sizes)
     tree = as_tree(random_arguments(planned, 0))
     wanted = planned.reference_result(*tree)
+    # What padding reads is anything.
+    real = sum(dag.node_count for dag in GRAPHS) if planned.compilation.at_run_time else planned.node_shape[0]
+    wanted = replace(wanted, h=wanted.h[:real])
     strategies = {entry.estimate.candidate.strategy for entry in planned.plan.ranked}
     for strategy in sorted(strategies):
         op = compiled(name, sizes, strategy)
-        found = jax.jit(lambda *tree, op=op: op(*tree, return_state=True))(*tree)
-        assert max(errors(found, wanted).values()) < 1e-10, strategy
+        h, state = jax.jit(lambda *tree, op=op: op(*tree, return_state=True))(*tree)
+        assert max(errors((h[:real], state), wanted).values()) < 1e-10, strategy

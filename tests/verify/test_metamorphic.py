@@ -79,8 +79,12 @@ def applied(relation: Check, names: tuple[str, ...]) -> dict[str, Finding | None
     return found
 
 
+OTHERWISE = ("chunk size and depth", "each graph by itself")
+"""A recurrence has no chunks, and no scan of the table is about several graphs."""
+
+
 @pytest.mark.usefixtures("by_recurrence")
-@pytest.mark.parametrize("name", [name for name in RELATIONS if name != "chunk size and depth"])
+@pytest.mark.parametrize("name", [name for name in RELATIONS if name not in OTHERWISE])
 def test_relations_hold_of_the_recurrence(name: str) -> None:
     found = applied(RELATIONS[name], SMALL_CASES)
     assert found
@@ -133,6 +137,23 @@ DIAMOND = DAG(
     np.zeros(6, np.int64),
     ("edge",),
 )
+
+
+BATCHED = """scan s(heads = 2, key = 2, value = 2) on dag(nodes <= 9, edges <= 9) {
+    directions both
+    source[out] = sigmoid(linear(x, e[out]))
+    mark[in] = tanh(linear(x, e[in]))
+    share[out] = softmax(linear(x), over = out)
+    transition[out, in] = mark * share
+    stabilize P
+}"""
+
+
+@pytest.mark.parametrize("strategy", ["recurrent", "nodes", "packed", "packed_nodes"])
+def test_each_graph_is_by_itself(strategy: str) -> None:
+    graphs = ((5, ((0, 1), (0, 2), (1, 3), (2, 3))), (1, ()), (4, ((3, 1), (1, 0), (3, 0))))
+    trial = Trial(BATCHED, "run-time dag", "random", 3, graphs)
+    assert RELATIONS["each graph by itself"](trial, Way(strategy, {})) is None
 
 
 def test_line_pairs_are_those_of_the_library() -> None:
