@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +31,7 @@ from stmlang.graph import Batch, batch, from_edges
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers.d8 import read_flow
 from stmlang.graph.readers.tudataset import read_tudataset
+from stmlang.source.writing import written_whole
 
 GRAPHS, WIDTH, REPEATS = 64, 128, 15
 TARGET_MILLISECONDS, TARGET_RATIO = 25.0, 3.0
@@ -196,9 +196,8 @@ def main() -> None:
         )
     path = Path("build/bench/graphs.json")
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".tmp")
-    scratch.write_text(json.dumps(written, indent=2))
-    os.replace(scratch, path)
+    with written_whole(path) as file:
+        file.write(json.dumps(written, indent=2).encode())
     print(f"wrote {path}")
 
 

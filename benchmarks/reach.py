@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from stmlang.graph.multitree import greedy_multitree, reach
 from stmlang.graph.readers.read import read_graph
 from stmlang.graph.readers.tudataset import read_tudataset
 from stmlang.graph.reduction import multitree
+from stmlang.source.writing import written_whole
 
 SETS = ("MUTAG", "PTC_FM", "PROTEINS", "NCI1")
 CIRCUITS = ("c17", "c432", "c499", "c880", "c1355", "c1908", "c2670", "c3540")
@@ -83,9 +83,8 @@ def main() -> None:
         print(f"{name:24}{row['edges']:9,}{row['before']:12,}{shares}{row['seconds']:9.1f}", flush=True)
     path = Path("build/bench/reach.json")
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_suffix(".tmp")
-    scratch.write_text(json.dumps(rows, indent=2))
-    os.replace(scratch, path)
+    with written_whole(path) as file:
+        file.write(json.dumps(rows, indent=2).encode())
     print(f"wrote {path}")
 
 

@@ -121,8 +121,15 @@ class Batch:
     @cached_property
     def dag(self) -> DAG:
         """The padded union as one graph with the one port `edge`, and as many spare line edges as its room has."""
-        dag = replace(ragged_dag(self.bucket.nodes, self.tail, self.head), parts=self.dags)
-        return replace(dag, spare_line_edges=self.room.line_edges - line_count(dag))
+        return replace(self._union, parts=self.dags, spare_line_edges=self.room.line_edges - self._line_edges)
+
+    @cached_property
+    def _union(self) -> DAG:
+        return ragged_dag(self.bucket.nodes, self.tail, self.head)
+
+    @cached_property
+    def _line_edges(self) -> int:
+        return line_count(self._union)
 
     @property
     def arrays(self) -> Arrays:
@@ -132,10 +139,9 @@ class Batch:
     @cached_property
     def room(self) -> Room:
         """What a program has to have room for."""
-        whole = ragged_dag(self.bucket.nodes, self.tail, self.head)
-        levels = int(node_levels(whole).max(initial=0)) + 1
+        levels = int(node_levels(self._union).max(initial=0)) + 1
         sizes = np.diff(self.node_start).tolist()
-        return Room.of(self.bucket.nodes, self.bucket.edges, line_count(whole), levels, sizes)
+        return Room.of(self.bucket.nodes, self.bucket.edges, self._line_edges, levels, sizes)
 
     def nodes(self, features: Sequence[Any]) -> Shaped[np.ndarray, "nodes ..."]:
         """Node features of the batch, zero for padding, from those of each graph, `(its nodes, ...)`.
