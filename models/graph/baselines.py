@@ -14,21 +14,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.graph import Batch
-from stmlang.models.graph.inputs import Decoder, Features, Inputs, Links, prepared, real_edges, real_nodes, sum_nodes
-from stmlang.models.graph.rounds import GAT, GCN, GIN, MPNN, GraphLSTM, Round, State
+from stmlang.models.graph.inputs import Decoder, Features, Inputs, Links, Readout, prepared, real_edges, real_nodes, sum_nodes
+from stmlang.models.graph.rounds import GAT, GCN, GIN, GINE, MPNN, GraphLSTM, Round, State
 from stmlang.models.vision.parts import Linear
 from stmlang.nn.errors import require_key, require_size
 from stmlang.runtime.options import word
 
-Kind = Literal["gcn", "gat", "gin", "mpnn", "lstm"]
+Kind = Literal["gcn", "gat", "gin", "gine", "mpnn", "lstm"]
 
 
 class GNN(eqx.Module):
     """Rounds one after the other, in a `lax.scan`: a round is compiled once, however many there are.
 
-    `rounds` holds the parameters of each along a first axis, or those that all rounds share. The graph isomorphism network
-    decodes the states after every round and before the first, each linearly, and adds up what that gives; all others decode the
-    last state by a perceptron.
+    `rounds` holds the parameters of each along a first axis, or those that all rounds share. The graph isomorphism networks
+    decode the states after every round and before the first, each linearly, and add up what that gives; all others decode the
+    last state by a perceptron. What is decoded is the sum over a graph's nodes or, with the readout "nodes", each node.
     """
 
     embed: Linear
@@ -38,6 +38,8 @@ class GNN(eqx.Module):
     depth: int = eqx.field(static=True)
     node_features: int = eqx.field(static=True)
     edge_features: int = eqx.field(static=True)
+    readout: Readout = eqx.field(static=True)
+    directed: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -48,19 +50,22 @@ class GNN(eqx.Module):
         edge_features: int,
         dim: int = 128,
         depth: int = 4,
+        readout: Readout = "graph",
+        directed: bool = False,
         key: PRNGKeyArray,
     ) -> None:
-        """There may be no edge features; only `mpnn` reads them. Raises SpecError: STM5010 for an unknown `kind`, STM5208 for
-        anything else that no model can be made of."""
+        """There may be no edge features; only `gine` and `mpnn` read them, and which way an edge leads if `directed`. Raises
+        SpecError: STM5010 for an unknown `kind` or `readout`, STM5208 for anything else that no model can be made of."""
         self.kind = cast(Kind, word("kind", kind, get_args(Kind)))
         classes, dim = require_size("classes", classes), require_size("dim", dim)
         self.depth = require_size("depth", depth)
         self.node_features = require_size("node_features", node_features)
         self.edge_features = require_size("edge_features", edge_features, 0)
+        self.readout, self.directed = cast(Readout, word("readout", readout, get_args(Readout))), directed
         embed, rounds, decode = jax.random.split(require_key(key), 3)
         self.embed = Linear(self.node_features, dim, gain=1.0, key=embed)
         self.rounds = self._rounds(dim, rounds)
-        if kind == "gin":
+        if self.every_round:
             self.decode = Linear((self.depth + 1) * dim, classes, gain=1.0, key=decode)
         else:
             self.decode = Decoder(dim, classes, key=decode)
@@ -69,6 +74,11 @@ class GNN(eqx.Module):
     def shared(self) -> bool:
         """Whether all rounds have the same parameters."""
         return self.kind in ("mpnn", "lstm")
+
+    @property
+    def every_round(self) -> bool:
+        """Whether the states after all rounds are decoded, and not the last one only."""
+        return self.kind in ("gin", "gine")
 
     def _rounds(self, dim: int, key: PRNGKeyArray) -> Round:
         def one(key: PRNGKeyArray) -> Round:
@@ -79,8 +89,10 @@ class GNN(eqx.Module):
                     return GAT(dim, key=key)
                 case "gin":
                     return GIN(dim, key=key)
+                case "gine":
+                    return GINE(dim, edge_features=self.edge_features + self.directed, key=key)
                 case "mpnn":
-                    return MPNN(dim, edge_features=self.edge_features, key=key)
+                    return MPNN(dim, edge_features=self.edge_features + self.directed, key=key)
                 case "lstm":
                     return GraphLSTM(dim, key=key)
                 case _:
@@ -92,21 +104,24 @@ class GNN(eqx.Module):
         """See `prepared`."""
         return prepared(batch, nodes, edges)
 
-    def __call__(self, inputs: Inputs) -> Float[Array, "graphs classes"]:
-        """Raises SpecError (STM5201) for features of another width."""
-        links = Links.of(inputs.batch, real_edges(inputs, self.edge_features))
+    def __call__(self, inputs: Inputs) -> Float[Array, "rows classes"]:
+        """A row for each graph, or for each node. Raises SpecError (STM5201) for features of another width."""
+        links = Links.of(inputs.batch, real_edges(inputs, self.edge_features), self.directed)
         x = self.embed(real_nodes(inputs, self.node_features))
         learned = cast(Round, eqx.filter(self.rounds, eqx.is_inexact_array))
         fixed = cast(Round, eqx.filter(self.rounds, eqx.is_inexact_array, inverse=True))
         start = (x, jnp.zeros_like(x), x) if self.kind == "lstm" else (x,)
 
+        def read(x: Array) -> Array:
+            return x if self.readout == "nodes" else sum_nodes(inputs.batch, x)
+
         def step(state: State, own: Round | None) -> tuple[State, Array | None]:
             state = eqx.combine(learned if own is None else own, fixed)(state, links)
-            return state, sum_nodes(inputs.batch, state[0]) if self.kind == "gin" else None
+            return state, read(state[0]) if self.every_round else None
 
-        last, sums = jax.lax.scan(step, start, None if self.shared else learned, length=self.depth)
-        if sums is None:
-            return self.decode(sum_nodes(inputs.batch, last[0]))
-        # The first axis of `sums` is that of rounds; behind each other they are the features of one linear map.
-        every = jnp.concatenate([sum_nodes(inputs.batch, x)[None], sums])
+        last, read_after = jax.lax.scan(step, start, None if self.shared else learned, length=self.depth)
+        if read_after is None:
+            return self.decode(read(last[0]))
+        # The first axis is that of rounds; behind each other they are the features of one linear map.
+        every = jnp.concatenate([read(x)[None], read_after])
         return self.decode(jnp.moveaxis(every, 0, 1).reshape(every.shape[1], -1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -20,6 +20,9 @@ from stmlang.runtime.graphs import GraphScan
 
 Features = Sequence[Any]
 """One array for each graph, `(its nodes, features)` or `(its edges, features)`."""
+
+Readout = Literal["graph", "nodes"]
+"""What a model answers: a row for each graph of the bucket, or one for each of its nodes, those of padding included."""
 
 
 class Inputs(NamedTuple):
@@ -39,7 +42,7 @@ class GraphModel(Protocol):
 
     def prepare(self, batch: Batch, nodes: Features, edges: Features) -> Inputs: ...
 
-    def __call__(self, inputs: Inputs) -> Float[Array, "graphs classes"]: ...
+    def __call__(self, inputs: Inputs) -> Float[Array, "rows classes"]: ...
 
 
 def prepared(batch: Batch, nodes: Features, edges: Features, scans: Sequence[GraphScan] = ()) -> Inputs:
@@ -70,7 +73,8 @@ def real_edges(inputs: Inputs, width: int) -> Float[Array, "edges edge_features"
 class Links(NamedTuple):
     """Every edge in both senses, as messages go: link `l` from node `sender[l]` to node `receiver[l]`.
 
-    `real` is false for links of padding, whose messages no sum takes in.
+    `real` is false for links of padding, whose messages no sum takes in. Where links are `directed`, their last feature is 1
+    along the edge and -1 against it.
     """
 
     sender: Int[Array, " links"]
@@ -80,12 +84,16 @@ class Links(NamedTuple):
     degree: Float[Array, " nodes"]
 
     @classmethod
-    def of(cls, batch: Arrays, edges: Float[Array, "edges edge_features"]) -> Links:
+    def of(cls, batch: Arrays, edges: Float[Array, "edges edge_features"], directed: bool = False) -> Links:
         tail, head, real = jnp.asarray(batch.tail), jnp.asarray(batch.head), jnp.asarray(batch.edge_mask)
         receiver = jnp.concatenate([head, tail])
         both = jnp.concatenate([real, real])
         degree = jax.ops.segment_sum(both.astype(jnp.float32), receiver, len(batch.graph))
-        return cls(jnp.concatenate([tail, head]), receiver, both, jnp.concatenate([edges, edges]), degree)
+        features = jnp.concatenate([edges, edges])
+        if directed:
+            sense = jnp.where(jnp.arange(len(both)) < len(real), 1.0, -1.0).astype(features.dtype)
+            features = jnp.concatenate([features, sense[:, None]], axis=-1)
+        return cls(jnp.concatenate([tail, head]), receiver, both, features, degree)
 
     def sum(self, messages: Float[Array, "links *features"]) -> Float[Array, "nodes *features"]:
         """What arrives at each node."""

@@ -11,6 +11,8 @@ What the paper leaves open, or its authors' code does otherwise, is settled as f
 
 from __future__ import annotations
 
+from typing import cast, get_args
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -23,6 +25,7 @@ from stmlang.models.graph.inputs import (
     Features,
     Inputs,
     Links,
+    Readout,
     degree_code,
     mean_nodes,
     prepared,
@@ -35,6 +38,7 @@ from stmlang.nn.errors import require_key, require_scan, require_size
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
+from stmlang.runtime.options import word
 from stmlang.runtime.signature import call_error
 
 
@@ -63,7 +67,8 @@ class Block(eqx.Module):
 
 
 class PLSTM(eqx.Module):
-    """Encoded features and number of neighbours, `pairs` of a P block and a D block, the mean over nodes, a decoder.
+    """Encoded features and number of neighbours, `pairs` of a P block and a D block, the mean over nodes, a decoder. With the
+    readout "nodes" every node is decoded, and there is no mean.
 
     The parameters of all pairs are stacked and the pairs run in a `lax.scan`, so that each scan is compiled once.
     """
@@ -76,6 +81,7 @@ class PLSTM(eqx.Module):
     decode: Decoder
     node_features: int = eqx.field(static=True)
     edge_features: int = eqx.field(static=True)
+    readout: Readout = eqx.field(static=True)
 
     def __init__(
         self,
@@ -88,12 +94,15 @@ class PLSTM(eqx.Module):
         dim: int = 96,
         pairs: int = 2,
         expansion: int = 1,
+        readout: Readout = "graph",
         key: PRNGKeyArray,
     ) -> None:
-        """There may be no edge features. Raises SpecError (STM5208) for anything that no model can be made of."""
+        """There may be no edge features. Raises SpecError: STM5010 for an unknown `readout`, STM5208 for anything else that no
+        model can be made of."""
         first, second = _require_graphs("p", p), _require_graphs("d", d)
         classes, dim, pairs = require_size("classes", classes), require_size("dim", dim), require_size("pairs", pairs)
         expansion = require_size("expansion", expansion)
+        self.readout = cast(Readout, word("readout", readout, get_args(Readout)))
         self.node_features = require_size("node_features", node_features)
         self.edge_features = require_size("edge_features", edge_features, 0)
         embed, edges, decode, *blocks = jax.random.split(require_key(key), 3 + pairs)
@@ -110,8 +119,9 @@ class PLSTM(eqx.Module):
         """See `prepared`."""
         return prepared(batch, nodes, edges, _ops(self.shared))
 
-    def __call__(self, inputs: Inputs) -> Float[Array, "graphs classes"]:
-        """Raises SpecError: STM5201, STM5202 for inputs that were prepared for another model."""
+    def __call__(self, inputs: Inputs) -> Float[Array, "rows classes"]:
+        """A row for each graph, or for each node. Raises SpecError: STM5201, STM5202 for inputs that were prepared for another
+        model."""
         if len(inputs.scans) != 2:
             message = f"the inputs hold {len(inputs.scans)} scans on their graphs, and this model has 2"
             raise call_error("STM5202", message, help="let the model prepare its inputs: `model.prepare(batch, nodes, edges)`")
@@ -126,7 +136,8 @@ class PLSTM(eqx.Module):
             return d(p(x, edges, inputs.batch, on_p), edges, inputs.batch, on_d), None
 
         x, _ = jax.lax.scan(step, x, self.stacked)
-        return self.decode(mean_nodes(inputs.batch, self.norm(x)))
+        x = self.norm(x)
+        return self.decode(x if self.readout == "nodes" else mean_nodes(inputs.batch, x))
 
 
 def _require_graphs(name: str, op: CompiledScan | OpenScan | GraphScan) -> GraphScan:

@@ -106,8 +106,27 @@ class GIN(eqx.Module):
 
     def __call__(self, state: State, links: Links) -> State:
         (h,) = state
-        total = (1 + self.eps) * h + links.sum(h[links.sender])
+        return self.updated(h, links.sum(h[links.sender]))
+
+    def updated(self, h: Float[Array, "nodes dim"], message: Float[Array, "nodes dim"]) -> State:
+        """The state of nodes that are told `message`."""
+        total = (1 + self.eps) * h + message
         return (jax.nn.relu(self.down(jax.nn.relu(self.norm(self.up(total))))),)
+
+
+class GINE(eqx.Module):
+    """`GIN` whose messages are `relu(h_j + W e_ij + b)`: links differ by what is known of them (Hu et al., 2020)."""
+
+    links: Linear
+    rest: GIN
+
+    def __init__(self, dim: int, *, edge_features: int = 0, key: PRNGKeyArray) -> None:
+        links, rest = jax.random.split(key)
+        self.links, self.rest = Linear(edge_features, dim, gain=1.0, key=links), GIN(dim, key=rest)
+
+    def __call__(self, state: State, links: Links) -> State:
+        (h,) = state
+        return self.rest.updated(h, links.sum(jax.nn.relu(h[links.sender] + self.links(links.features))))
 
 
 class MPNN(eqx.Module):

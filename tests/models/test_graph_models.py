@@ -20,7 +20,7 @@ from stmlang.models.graph.plstm import PLSTM
 from stmlang.source.diagnostic import SpecError
 from tests.graph.graphs import banded
 
-KINDS = ("gcn", "gat", "gin", "mpnn", "lstm")
+KINDS = ("gcn", "gat", "gin", "gine", "mpnn", "lstm")
 MODELS = ("plstm", *KINDS)
 CLASSES, NODE_FEATURES, EDGE_FEATURES = 3, 5, 2
 NOTHING = np.zeros(0, np.int64)
@@ -37,9 +37,9 @@ def scans(mode: str) -> stmlang.GraphScan:
 
 
 @cache
-def model(name: str) -> Any:
+def model(name: str, **options: Any) -> Any:
     """Small, its parameters moved at random, so that none is without effect."""
-    sizes = {"classes": CLASSES, "node_features": NODE_FEATURES, "edge_features": EDGE_FEATURES, "dim": 8}
+    sizes = {"classes": CLASSES, "node_features": NODE_FEATURES, "edge_features": EDGE_FEATURES, "dim": 8, **options}
     key = jax.random.key(0)
     made = PLSTM(scans("p"), scans("d"), key=key, **sizes) if name == "plstm" else GNN(name, depth=3, key=key, **sizes)
     arrays, rest = eqx.partition(made, eqx.is_inexact_array)
@@ -101,7 +101,28 @@ def test_padding_reaches_nothing(name: str) -> None:
         assert unread or np.abs(leaf).max() > 0, path
 
 
-@pytest.mark.parametrize("name", ["plstm", "mpnn"])
+@pytest.mark.parametrize("name", ["plstm", "gin", "gine", "mpnn"])
+def test_a_readout_of_nodes_says_something_of_each(name: str) -> None:
+    """A row for each node of the bucket, those of a graph as by itself; nodes that differ get different rows."""
+    made, given = model(name, readout="nodes"), data()
+    together = np.asarray(logits(made, prepared(made, [0, 1, 2, 3], given)))
+    assert together.shape == (BUCKET.nodes, CLASSES)
+    alone = np.asarray(logits(made, prepared(made, [2], given, Bucket(64, 64, 1))))
+    np.testing.assert_allclose(alone[:12], together[8:20], atol=1e-5)
+    assert min(np.abs(alone[i] - alone[j]).max() for i in range(12) for j in range(i)) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["gine", "mpnn"])
+def test_directed_links_tell_an_edge_from_its_reverse(name: str) -> None:
+    made, (graphs, nodes, edges) = model(name, directed=True), data()
+    found = [
+        np.asarray(logits(made, prepared(made, [0, 2], (dags, nodes, edges))))
+        for dags in (graphs, [dag.reversed() for dag in graphs])
+    ]
+    assert np.abs(found[0] - found[1])[:2].max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["plstm", "gine", "mpnn"])
 def test_edge_features_are_read(name: str) -> None:
     made, (graphs, nodes, edges) = model(name), data()
     here = prepared(made, [0, 2], (graphs, nodes, edges))
@@ -180,6 +201,8 @@ def test_what_no_model_can_be_made_of() -> None:
     sizes: dict[str, Any] = {"classes": 2, "node_features": 3, "edge_features": 0, "key": jax.random.key(0)}
     refused("STM5208", "`node_features` must be", lambda: GNN("gcn", **{**sizes, "node_features": 0}))
     refused("STM5208", "`depth` must be", lambda: GNN("gcn", depth=0, **sizes))
+    refused("STM5010", "readout", lambda: GNN("gcn", readout="edges", **sizes))  # pyright: ignore[reportArgumentType]
+    refused("STM5010", "readout", lambda: PLSTM(scans("p"), scans("d"), readout="edges", **sizes))  # pyright: ignore
     refused("STM5010", "kind", lambda: GNN("transformer", **sizes))  # pyright: ignore[reportArgumentType]
     chain = stmlang.compile("std:plstm/chain", time=5)
     refused("STM5208", "`p`, scan `plstm`, must run on graphs", lambda: PLSTM(chain, scans("d"), **sizes))

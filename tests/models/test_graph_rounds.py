@@ -14,7 +14,7 @@ import pytest
 from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
 from stmlang.models.graph.inputs import Links
-from stmlang.models.graph.rounds import GAT, GCN, GIN, MPNN, GraphLSTM
+from stmlang.models.graph.rounds import GAT, GCN, GIN, GINE, MPNN, GraphLSTM
 from stmlang.source.diagnostic import SpecError
 
 DIM, EDGE_FEATURES = 4, 3
@@ -63,13 +63,18 @@ def gat(own: GAT, h: Any) -> list[Any]:
     return found
 
 
-def gin(own: GIN, h: Any) -> list[Any]:
+def gin(own: GIN, h: Any, told: Callable[[int, int], Any] | None = None) -> list[Any]:
+    """`told(j, edge)` is what a node learns over a link, `h[j]` where nothing else is said."""
     found: list[Any] = []
     for i in range(NODES):
-        up = linear(own.up, sum((h[j] for j, _ in NEAR[i]), (1 + own.eps) * h[i]))
+        up = linear(own.up, sum((h[j] if told is None else told(j, edge) for j, edge in NEAR[i]), (1 + own.eps) * h[i]))
         normal = up / np.sqrt(np.mean(up**2) + own.norm.eps) * own.norm.scale
         found.append(relu(linear(own.down, relu(normal))))
     return found
+
+
+def gine(own: GINE, h: Any) -> list[Any]:
+    return gin(own.rest, h, lambda j, edge: relu(h[j] + linear(own.links, FEATURES[edge])))
 
 
 def mpnn(own: MPNN, h: Any) -> list[Any]:
@@ -103,6 +108,7 @@ ROUNDS: dict[str, tuple[Callable[[Any], Any], Callable[..., Any], int]] = {
     "gcn": (lambda key: GCN(DIM, key=key), lambda own, h: (gcn(own, h),), 1),
     "gat": (lambda key: GAT(DIM, heads=2, key=key), lambda own, h: (gat(own, h),), 1),
     "gin": (lambda key: GIN(DIM, key=key), lambda own, h: (gin(own, h),), 1),
+    "gine": (lambda key: GINE(DIM, edge_features=EDGE_FEATURES, key=key), lambda own, h: (gine(own, h),), 1),
     "mpnn": (lambda key: MPNN(DIM, edge_features=EDGE_FEATURES, key=key), lambda own, h: (mpnn(own, h),), 1),
     "lstm": (lambda key: GraphLSTM(DIM, key=key), lstm, 3),
 }
