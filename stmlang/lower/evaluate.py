@@ -22,7 +22,7 @@ def place(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]
     return Context(
         frame,
         {leaf.name: _place_leaf(frame, leaf, leaves[leaf.name]) for leaf in frame.scan.leaves},
-        {name: _place_input(frame, name, array) for name, array in inputs.items()},
+        {name: _place_input(name, array) for name, array in inputs.items()},
     )
 
 
@@ -44,7 +44,6 @@ def leaf_site(leaf: Leaf) -> Site:
 
 def _place_leaf(frame: Frame, leaf: Leaf, array: Array) -> Value:
     """A leaf's array, `(*sites, head, direction, *indices)`, moved into the common layout and clamped to its bounds."""
-    array = jnp.asarray(array, frame.dtype)
     ragged = frame.sites is not None
     site_axes = 0 if leaf.kind == "param" else frame.site_axes
     indices = [index for index in leaf.indices if not (ragged and index in ("out", "in"))]
@@ -57,9 +56,8 @@ def _place_leaf(frame: Frame, leaf: Leaf, array: Array) -> Value:
     return Value(clip(array, leaf.low, leaf.high), leaf_site(leaf) if ragged else "node")
 
 
-def _place_input(frame: Frame, name: str, array: Array) -> Value:
+def _place_input(name: str, array: Array) -> Value:
     index: Index = "value" if name == "v" else "key"
-    array = jnp.asarray(array, frame.dtype)
     tail = tuple(array.shape[-1] if entry == index else 1 for entry in INDICES)
     return Value(array.reshape(*array.shape[:-1], 1, *tail), "node")
 

@@ -31,7 +31,6 @@ def run(
     """Evaluate a scan: the result `(*nodes, head, value)` and, where asked for, the final state."""
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state)
-    inputs = {name: jnp.asarray(array, program.accumulator) for name, array in inputs.items()}
     found = _with_direct(program, lanes(program, tables, inputs, gates))
     slots = [entering_state(program, k, lane, initial) for k, lane in enumerate(found)]
     match program.lowering:

@@ -32,7 +32,12 @@ class Lane(NamedTuple):
 
 
 def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> list[Lane]:
-    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as `(*nodes, head, index)`."""
+    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as `(*nodes, head, index)`.
+
+    Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
+    of a gradient would be rounded before parts are added up.
+    """
+    inputs, gates = _accumulated(program, inputs), _accumulated(program, gates)
     scan, dag = program.scan, program.dag
     regular = dag.regular is not None
     found: list[Lane] = []
@@ -62,6 +67,10 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
         found.append(Lane(setup, bundle.strategy, operands, environment, frame, scale))
     return found
+
+
+def _accumulated(program: Program, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: jnp.asarray(array, program.accumulator) for name, array in arrays.items()}
 
 
 def _factors(program: Program, found: RankOne, context: Context, environment: Environment) -> Factors:

@@ -309,7 +309,6 @@ def _call(
 
 @partial(jax.jit, static_argnums=0)
 def _gating(program: Program, tables: tuple[Bundle, ...], inputs: dict[str, Array], gates: dict[str, Array]) -> Array:
-    inputs = {name: jnp.asarray(array, program.accumulator) for name, array in inputs.items()}
     return gating(program, tables, inputs, gates).astype(program.dtype)
 
 
