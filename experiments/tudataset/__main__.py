@@ -10,11 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from stmlang.experiments.tudataset.errors import StudyError
 from stmlang.experiments.tudataset.settings import FOLDS, MODELS, SETS, Settings
-from stmlang.source.diagnostic import SpecError
-
-WRONG, STOPPED = 1, 130
 
 
 def parse(arguments: list[str] | None = None) -> Settings:
@@ -63,21 +59,10 @@ def parse(arguments: list[str] | None = None) -> Settings:
 def main(arguments: list[str] | None = None) -> int:
     """Run the study and print its table."""
     settings, console = parse(arguments), Console()
+    from stmlang.experiments.folds.study import command
     from stmlang.experiments.tudataset.study import run
 
-    try:
-        run(settings, console)
-    except StudyError as error:
-        console.print(f"{error}\n  help: {error.help}", markup=False, highlight=False, soft_wrap=True)
-        return WRONG
-    except (SpecError, OSError) as error:
-        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
-        return WRONG
-    except KeyboardInterrupt:
-        console.print("stopped: the same command goes on from here")
-        return STOPPED
-    console.print((settings.out / "results.md").read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
-    return 0
+    return command(lambda: run(settings, console), settings.out / "results.md", console)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A data set as graphs with features, its ten folds, and the batches of an epoch."""
+"""A data set as graphs with features, and its ten folds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from typing import Any, cast
 import numpy as np
 from jaxtyping import Float32, Int32, Int64
 
-from stmlang.experiments.tudataset.errors import StudyError
+from stmlang.experiments.folds.errors import StudyError
+from stmlang.experiments.folds.graphs import Fold
 from stmlang.experiments.tudataset.settings import FOLDS, Settings
-from stmlang.graph import DAG, Bucket
-from stmlang.graph.batch import ALIGNMENT, SPARE_EDGES, SPARE_NODES
+from stmlang.graph import DAG
 from stmlang.graph.orient import orient
 from stmlang.graph.readers import TUDataset, read_tudataset
-
-Numbers = Int64[np.ndarray, " chosen"]
-"""Which graphs of a data set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +42,6 @@ class Graphs:
     @property
     def edge_features(self) -> int:
         return self.edges[0].shape[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Which graphs a model learns from, which decide when it was best, and which say how good it was then."""
-
-    number: int
-    train: Numbers
-    validation: Numbers
-    test: Numbers
 
 
 def load(folder: Path, name: str) -> Graphs:
@@ -110,45 +97,3 @@ def folds(graphs: Graphs, settings: Settings) -> list[Fold]:
         parts = cast(Any, train_test_split(rest, test_size=1 / 9, stratify=stratify, random_state=settings.split))
         found.append(Fold(number, *(np.asarray(part, np.int64) for part in (*parts, test))))
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A batch: `graphs` are as many as any batch has, of which the first `count` count. The others only fill it up."""
-
-    graphs: Numbers
-    count: int
-
-
-def parts(numbers: Numbers, size: int) -> list[Part]:
-    """Graphs in batches of `size`, the last one filled up from the front.
-
-    A batch that is not full would take other tables than all the rest, and so a program of its own.
-    """
-    starts = range(0, len(numbers), size)
-    filled = np.resize(numbers, len(starts) * size)
-    return [Part(filled[start : start + size], min(size, len(numbers) - start)) for start in starts]
-
-
-def epoch_order(fold: Fold, epoch: int, settings: Settings) -> Numbers:
-    """The graphs that a model learns from, in the order of an epoch, which no epoch before has a part in."""
-    return np.random.default_rng([settings.seed, fold.number, epoch]).permutation(fold.train)
-
-
-def bucket(graphs: Graphs, splits: list[Fold], settings: Settings) -> Bucket:
-    """One shape for every batch of the study of a data set: of all folds and epochs, in training and in evaluation."""
-    sizes = np.asarray([(dag.node_count, dag.edge_count) for dag in graphs.dags], np.int64)
-    most = np.zeros(2, np.int64)
-    for fold in splits:
-        orders = [epoch_order(fold, epoch, settings) for epoch in range(settings.epochs)]
-        for order in (*orders, evaluated(fold)):
-            for part in parts(order, settings.batch):
-                most = np.maximum(most, sizes[part.graphs].sum(axis=0))
-    needed = most + np.asarray([SPARE_NODES, SPARE_EDGES])
-    nodes, edges = (int(count) for count in -(-needed // ALIGNMENT) * ALIGNMENT)
-    return Bucket(nodes, edges, settings.batch)
-
-
-def evaluated(fold: Fold) -> Numbers:
-    """The graphs whose classes are predicted after every epoch: for validation, then for the test."""
-    return np.concatenate([fold.validation, fold.test])

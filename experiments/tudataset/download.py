@@ -18,7 +18,7 @@ import urllib.request
 import zipfile
 from pathlib import Path
 
-from stmlang.experiments.tudataset.errors import StudyError
+from stmlang.experiments.folds.errors import StudyError
 
 DIGESTS = {
     "MUTAG": "6cb457cfe1ddd66524af009356d158ce1e7282604518abeffccf62fb4bb6f4da",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from stmlang.experiments.digits.figures import INK, PALE, STYLE
-from stmlang.experiments.tudataset.kept import Entry, Result
-from stmlang.experiments.tudataset.settings import FOLDS, MODELS, Settings
+from stmlang.experiments.digits.figures import INK, PALE
+from stmlang.experiments.folds import figures
+from stmlang.experiments.folds.figures import svg
+from stmlang.experiments.folds.kept import Result
+from stmlang.experiments.tudataset.classes import Epoch
+from stmlang.experiments.tudataset.settings import FOLDS, MODELS, Entry, Settings
 from stmlang.source.writing import written_whole
 
-Results = Mapping[str, Mapping[Entry, Sequence[Result]]]
+Results = Mapping[str, Mapping[Entry, Sequence[Result[Epoch]]]]
 """By data set and entry, the folds that are done."""
 
 PAPER: dict[str, dict[str, tuple[float, float]]] = {
@@ -30,7 +32,7 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {
 """Mean and deviation of the test accuracy over ten folds, as the paper has them."""
 
 NAMES = {"gat": "GAT", "gcn": "GCN", "gin": "GIN", "lstm": "LSTM GNN", "mpnn": "MPNN", "plstm": "pLSTM"}
-COLOURS: dict[str, str] = dict(zip(MODELS, ("#0b6e99", "#b3541e", "#7a8b2f", "#8c3b6d", "#c9a227", "#5b6670"), strict=True))
+COLOURS: dict[str, str] = dict(zip(MODELS, figures.COLOURS, strict=True))
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,13 @@ class Score:
     validation: float
 
     @classmethod
-    def of(cls, entry: Entry, results: Sequence[Result]) -> Score:
+    def of(cls, entry: Entry, results: Sequence[Result[Epoch]]) -> Score:
         tests = np.asarray([result.best.test for result in results])
         validation = float(np.mean([result.best.validation for result in results]))
         return cls(entry, len(results), results[0].parameters, float(tests.mean()), float(tests.std()), validation)
 
 
-def chosen(found: Mapping[Entry, Sequence[Result]]) -> dict[str, Score]:
+def chosen(found: Mapping[Entry, Sequence[Result[Epoch]]]) -> dict[str, Score]:
     """By model, the depth with the best mean validation accuracy; the least of several."""
     scores: dict[str, Score] = {}
     for entry, results in found.items():
@@ -136,10 +138,10 @@ def bars(found: Results) -> str:
             axis.set_xticks(range(len(chosen(entries))), [NAMES[model] for model in chosen(entries)], rotation=60)
         axes[0].set(ylabel="test accuracy (marks: the paper)", ylim=(0.4, 1.0))
 
-    return _svg(draw, 1.2 + 2.0 * len(found), 3.0)
+    return svg(draw, 1.2 + 2.0 * len(found), 3.0)
 
 
-def curves(entries: Mapping[Entry, Sequence[Result]]) -> str:
+def curves(entries: Mapping[Entry, Sequence[Result[Epoch]]]) -> str:
     """Loss and validation accuracy by epoch, mean over folds, of the entries that were chosen."""
 
     def draw(figure: Figure) -> None:
@@ -154,16 +156,4 @@ def curves(entries: Mapping[Entry, Sequence[Result]]) -> str:
         right.set(xlabel="epoch", ylabel="validation accuracy")
         right.legend(frameon=False, loc="lower right", fontsize=7)
 
-    return _svg(draw, 7.2, 2.8)
-
-
-def _svg(draw: Callable[[Figure], None], width: float, height: float) -> str:
-    """A picture as SVG text, the same bytes for the same content."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+    return svg(draw, 7.2, 2.8)

@@ -57,3 +57,14 @@ class Settings:
     def deciding(self) -> dict[str, Any]:
         """The settings that numbers depend on, as they stand in files of results."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in FREE}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model that is trained, and how deep it is, None where there is no choice."""
+
+    model: Model
+    depth: int | None
+
+    def __str__(self) -> str:
+        return self.model if self.depth is None else f"{self.model}-{self.depth}"

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from stmlang.experiments.folds.errors import StudyError
+from stmlang.experiments.folds.graphs import bucket, epoch_order, evaluated, parts
+from stmlang.experiments.folds.kept import Place, Result
+from stmlang.experiments.folds.training import Trainer, best, rate_at
 from stmlang.experiments.tudataset import study
 from stmlang.experiments.tudataset.__main__ import main, parse
-from stmlang.experiments.tudataset.data import Graphs, bucket, epoch_order, evaluated, folds, load, parts
-from stmlang.experiments.tudataset.errors import StudyError
-from stmlang.experiments.tudataset.kept import Entry, Place, Result
+from stmlang.experiments.tudataset.classes import Classes, Epoch
+from stmlang.experiments.tudataset.data import Graphs, folds, load
 from stmlang.experiments.tudataset.report import as_json, chosen, table
-from stmlang.experiments.tudataset.settings import MODELS, Settings
-from stmlang.experiments.tudataset.training import Epoch, Trainer, best, rate_at
+from stmlang.experiments.tudataset.settings import MODELS, Entry, Settings
 from stmlang.graph import Bucket, batch
 from tests.experiments import tiny
 
@@ -38,13 +40,14 @@ def graphs(folder: Path) -> Graphs:
 
 
 @pytest.fixture(scope="module")
-def trainer(graphs: Graphs) -> Trainer:
+def trainer(graphs: Graphs) -> Trainer[Epoch]:
     """What runs of `SMALL` share here, so that each need not compile the same programs."""
-    return Trainer(study.maker(Entry("gin", 1), graphs, SMALL), graphs, bucket(graphs, folds(graphs, SMALL), SMALL), SMALL)
+    room = bucket(graphs.dags, folds(graphs, SMALL), SMALL)
+    return Trainer(study.maker(Entry("gin", 1), graphs, SMALL), Classes(graphs), room, SMALL)
 
 
 @pytest.fixture
-def quick(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(trainer: Trainer[Epoch], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "Trainer", lambda *_: trainer)
 
 
@@ -105,7 +108,7 @@ def test_an_epoch_shows_every_graph_once_in_an_order_of_its_own(graphs: Graphs) 
 
 def test_one_shape_holds_every_batch(graphs: Graphs) -> None:
     splits = folds(graphs, SMALL)
-    room = bucket(graphs, splits, SMALL)
+    room = bucket(graphs.dags, splits, SMALL)
     assert room.graphs == SMALL.batch
     used: list[tuple[int, int]] = []
     for fold in splits:
@@ -135,7 +138,7 @@ def test_the_first_best_epoch_counts() -> None:
     assert best(curve) == 1
 
 
-def test_graphs_that_fill_up_do_not_count(graphs: Graphs, trainer: Trainer) -> None:
+def test_graphs_that_fill_up_do_not_count(graphs: Graphs, trainer: Trainer[Epoch]) -> None:
     """A step on five graphs is the same, to rounding, whatever the other three are."""
     splits = folds(graphs, SMALL)
     state, (part,) = trainer.start(splits[0]), parts(splits[0].train[:5], 8)
@@ -181,7 +184,7 @@ def test_a_run_that_is_killed_goes_on_to_the_bit(
     settings, keep = dataclasses.replace(SMALL, data=folder, out=tmp_path / "out"), Place.keep_state
     left = 0
 
-    def stopping(self: Place, fold: int, state: Any) -> None:
+    def stopping(self: Place[Epoch], fold: int, state: Any) -> None:
         nonlocal left
         left -= 1
         if left == 0 and before:
@@ -230,7 +233,7 @@ def test_every_model_goes_on_to_the_bit(folder: Path, tmp_path: Path, monkeypatc
     """Killed in the middle of each. Each run compiles for itself, as one in another process does."""
     settings, keep = dataclasses.replace(SMALL, data=folder, models=MODELS, folds=1), Place.keep_state
 
-    def stopping(self: Place, fold: int, state: Any) -> None:
+    def stopping(self: Place[Epoch], fold: int, state: Any) -> None:
         keep(self, fold, state)
         if len(state.curve) == 2:
             raise Killed
@@ -247,7 +250,7 @@ def test_every_model_goes_on_to_the_bit(folder: Path, tmp_path: Path, monkeypatc
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def result(fold: int, *accuracies: tuple[float, float]) -> Result:
+def result(fold: int, *accuracies: tuple[float, float]) -> Result[Epoch]:
     return Result(fold, 1234, tuple(Epoch(1.0, validation, test) for validation, test in accuracies), "d")
 
 

@@ -13,10 +13,10 @@ from threading import Thread
 
 import pytest
 
+from stmlang.experiments.folds.errors import StudyError
 from stmlang.experiments.tudataset import download
 from stmlang.experiments.tudataset.__main__ import main
 from stmlang.experiments.tudataset.download import DIGESTS, digest, fetched
-from stmlang.experiments.tudataset.errors import StudyError
 from tests.experiments import tiny
 from tests.helpers.data import data_folder
 

@@ -11,51 +11,41 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
-from stmlang.experiments.tudataset.errors import StudyError
-from stmlang.experiments.tudataset.settings import Model, Settings
-from stmlang.experiments.tudataset.training import Epoch, State, best, digest, packed, unpacked
+from stmlang.experiments.folds.errors import StudyError
+from stmlang.experiments.folds.training import E, State, Training, best, digest, packed, unpacked
 from stmlang.source.writing import written_whole
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A model that is trained, and how deep it is, None where there is no choice."""
-
-    model: Model
-    depth: int | None
-
-    def __str__(self) -> str:
-        return self.model if self.depth is None else f"{self.model}-{self.depth}"
-
-
-@dataclass(frozen=True)
-class Result:
+class Result(Generic[E]):
     """A fold that is done: its curve, how large the model is, and the digest of its parameters after the last epoch."""
 
     fold: int
     parameters: int
-    curve: tuple[Epoch, ...]
+    curve: tuple[E, ...]
     digest: str
 
     @property
-    def best(self) -> Epoch:
+    def best(self) -> E:
         return self.curve[best(self.curve)]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the files of one model on one data set lie."""
+class Place(Generic[E]):
+    """Where the files of one model on one set of graphs lie; `epoch` makes an epoch of what a file says of it, by name."""
 
     folder: Path
-    settings: Settings
+    settings: Training
+    epoch: Callable[..., E]
 
-    def result(self, fold: int) -> Result | None:
+    def result(self, fold: int) -> Result[E] | None:
         """What became of a fold, None where it is not done. Raises StudyError for a file of other settings, or none of ours."""
         path = self.folder / f"fold-{fold}.json"
         if not path.exists():
@@ -63,20 +53,20 @@ class Place:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             self._require(path, found["settings"])
-            return Result(fold, found["parameters"], _curve(found["curve"]), found["digest"])
+            return Result(fold, found["parameters"], self._curve(found["curve"]), found["digest"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _unreadable(path, error) from None
 
-    def keep_result(self, fold: int, parameters: int, state: State) -> Result:
+    def keep_result(self, fold: int, parameters: int, state: State[E]) -> Result[E]:
         """Write down what became of a fold, and forget how it got there."""
         result = Result(fold, parameters, state.curve, digest(state))
-        content = {"settings": self.settings.deciding, **asdict(result)}
+        content = {"settings": self.settings.deciding, **_dictionary(result)}
         with _written(self.folder / f"fold-{fold}.json") as file:
             file.write(json.dumps(content, indent=1).encode())
         (self.folder / f"fold-{fold}.npz").unlink(missing_ok=True)
         return result
 
-    def state(self, fold: int, start: State) -> State:
+    def state(self, fold: int, start: State[E]) -> State[E]:
         """Where training was when it stopped, `start` where it had not begun. Raises StudyError as `result` does."""
         path = self.folder / f"fold-{fold}.npz"
         if not path.exists():
@@ -86,18 +76,21 @@ class Place:
                 about = json.loads(str(found["about"]))
                 arrays = [found[f"array_{number}"] for number in range(len(found.files) - 1)]
             self._require(path, about["settings"])
-            return unpacked(start, arrays, _curve(about["curve"]))
+            return unpacked(start, arrays, self._curve(about["curve"]))
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise _unreadable(path, error) from None
 
-    def keep_state(self, fold: int, state: State) -> None:
+    def keep_state(self, fold: int, state: State[E]) -> None:
         """Write down where training is."""
-        about = json.dumps({"settings": self.settings.deciding, "curve": [asdict(epoch) for epoch in state.curve]})
+        about = json.dumps({"settings": self.settings.deciding, "curve": [_dictionary(epoch) for epoch in state.curve]})
         arrays: dict[str, Any] = {f"array_{number}": array for number, array in enumerate(packed(state))}
         content = io.BytesIO()
         np.savez(content, about=np.asarray(about), **arrays)
         with _written(self.folder / f"fold-{fold}.npz") as file:
             file.write(content.getvalue())
+
+    def _curve(self, found: list[dict[str, Any]]) -> tuple[E, ...]:
+        return tuple(self.epoch(**epoch) for epoch in found)
 
     def _require(self, path: Path, found: Any) -> None:
         wanted = json.loads(json.dumps(self.settings.deciding))
@@ -107,13 +100,13 @@ class Place:
             raise StudyError(message, "choose another folder, `--out`, or the settings as they were")
 
 
+def _dictionary(of: Any) -> dict[str, Any]:
+    return asdict(of)
+
+
 def _written(path: Path) -> Any:
     path.parent.mkdir(parents=True, exist_ok=True)
     return written_whole(path)
-
-
-def _curve(found: list[dict[str, float]]) -> tuple[Epoch, ...]:
-    return tuple(Epoch(**epoch) for epoch in found)
 
 
 def _unreadable(path: Path, error: Exception) -> StudyError:

@@ -1,0 +1,79 @@
+"""Folds of a set of graphs, and the batches of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Int64
+
+from stmlang.graph import DAG, Bucket
+from stmlang.graph.batch import ALIGNMENT, SPARE_EDGES, SPARE_NODES
+
+Numbers = Int64[np.ndarray, " chosen"]
+"""Which graphs of a set."""
+
+
+class Batched(Protocol):
+    """Settings that say which graphs come together in a batch."""
+
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Which graphs a model learns from, which decide when it was best, and which say how good it was then."""
+
+    number: int
+    train: Numbers
+    validation: Numbers
+    test: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A batch: `graphs` are as many as any batch has, of which the first `count` count. The others only fill it up."""
+
+    graphs: Numbers
+    count: int
+
+
+def parts(numbers: Numbers, size: int) -> list[Part]:
+    """Graphs in batches of `size`, the last one filled up from the front.
+
+    A batch that is not full would take other tables than all the rest, and so a program of its own.
+    """
+    starts = range(0, len(numbers), size)
+    filled = np.resize(numbers, len(starts) * size)
+    return [Part(filled[start : start + size], min(size, len(numbers) - start)) for start in starts]
+
+
+def epoch_order(fold: Fold, epoch: int, settings: Batched) -> Numbers:
+    """The graphs that a model learns from, in the order of an epoch, which no epoch before has a part in."""
+    return np.random.default_rng([settings.seed, fold.number, epoch]).permutation(fold.train)
+
+
+def bucket(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Bucket:
+    """One shape for every batch of the study of a set of graphs: of all folds and epochs, in training and in evaluation."""
+    sizes = np.asarray([(dag.node_count, dag.edge_count) for dag in dags], np.int64)
+    most = np.zeros(2, np.int64)
+    for fold in splits:
+        orders = [epoch_order(fold, epoch, settings) for epoch in range(settings.epochs)]
+        for order in (*orders, evaluated(fold)):
+            for part in parts(order, settings.batch):
+                most = np.maximum(most, sizes[part.graphs].sum(axis=0))
+    needed = most + np.asarray([SPARE_NODES, SPARE_EDGES])
+    nodes, edges = (int(count) for count in -(-needed // ALIGNMENT) * ALIGNMENT)
+    return Bucket(nodes, edges, settings.batch)
+
+
+def evaluated(fold: Fold) -> Numbers:
+    """The graphs that answers are asked for after every epoch: for validation, then for the test."""
+    return np.concatenate([fold.validation, fold.test])
