@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stmlang.check import leaves
+from stmlang.check import degrees, leaves
 from stmlang.check.problems import MOST_LISTED, listed
 from stmlang.check.references import index_word
 from stmlang.check.scope import Scope
@@ -25,6 +25,7 @@ _USAGE = {
     "linear": "x, bias = 0, weight = 0.5",
     **dict.fromkeys(REDUCTIONS, "a, over = key"),
     **dict.fromkeys(NORMALIZATIONS, "a, over = key"),
+    "degree": "out",
 }
 """What stands in the brackets of a call where that is not just the names of its parameters."""
 
@@ -48,7 +49,7 @@ def arguments(typer: Typer, call: tree.Call, names: Sequence[str], required: int
         parameter = names[place] if argument.name is None else argument.name.text
         if parameter not in names:
             note = f"its arguments are {listed(names)}"
-            help = _over_help(name, parameter) or typer.problems.near(parameter, names, "{} = ...")
+            help = _argument_help(name, parameter) or typer.problems.near(parameter, names, "{} = ...")
             typer.error("STM1031", f"`{name}` has no argument `{parameter}`", argument.span, note, help=help)
             return None
         if parameter in bound:
@@ -70,13 +71,16 @@ def _usage(name: str, names: Sequence[str]) -> str:
     return f"`{name}({_USAGE.get(name, ', '.join(shown))})`"
 
 
-def _over_help(function: str, argument: str) -> str | None:
-    if argument != "over":
-        return None
-    return {
-        "max": "the largest value over an index is `largest(..., over = ...)`; `max(a, b)` takes the larger of two",
-        "min": "the smallest value over an index is `-largest(-..., over = ...)`; `min(a, b)` takes the smaller of two",
-    }.get(function)
+def _argument_help(function: str, argument: str) -> str | None:
+    match function, argument:
+        case "max", "over":
+            return "the largest value over an index is `largest(..., over = ...)`; `max(a, b)` takes the larger of two"
+        case "min", "over":
+            return "the smallest value over an index is `-largest(-..., over = ...)`; `min(a, b)` takes the smaller of two"
+        case "degree", "out" | "in":
+            return f"edges of all ports are counted together: write `degree({argument})`"
+        case _:
+            return None
 
 
 def _count(number: int) -> str:
@@ -205,6 +209,11 @@ def _leaf(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | No
     return leaves.leaf(typer, call, scope, depth)
 
 
+def _degree(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    del depth
+    return degrees.degree(typer, call, scope)
+
+
 BUILT_IN_CALLS: dict[str, Handler] = {
     **dict.fromkeys(ELEMENTWISE, _elementwise),
     **dict.fromkeys(REDUCTIONS, _reduction),
@@ -212,4 +221,5 @@ BUILT_IN_CALLS: dict[str, Handler] = {
     **dict.fromkeys(LEAVES, _leaf),
     "split": _split,
     "spread": _spread,
+    "degree": _degree,
 }

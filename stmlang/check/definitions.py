@@ -9,7 +9,7 @@ from itertools import chain
 from stmlang.check.modules import Definition, Module
 from stmlang.check.order import followed
 from stmlang.check.problems import Problems, arrows
-from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.check.words import BUILT_IN, DEGREES, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.source.diagnostic import Label
 from stmlang.syntax import tree
 
@@ -45,7 +45,7 @@ def _body(problems: Problems, definition: Definition) -> bool:
     visible = {*parameters, *INPUTS, *FEATURES, *SIZES, *INDEX_WORDS, *BUILT_IN, "eye", "pi"}
     used: set[str] = set()
     sound = True
-    for part in _parts(definition.item.value):
+    for part in parts(definition.item.value):
         match part:
             case tree.Reference(name=name):
                 used.add(name.text)
@@ -72,7 +72,8 @@ def _unknown_name(problems: Problems, definition: Definition, name: tree.Name) -
     if name.text not in definition.module.missing:
         known = [*(parameter.text for parameter in definition.item.parameters), *INPUTS, *SIZES, "pi"]
         note = "a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan"
-        help = problems.near(name.text, known) or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
+        help = f"write `{DEGREES[name.text]}`" if name.text in DEGREES else problems.near(name.text, known)
+        help = help or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
         problems.error("STM1001", f"there is no `{name.text}` here", name.span, note, help=help)
     return False
 
@@ -80,11 +81,12 @@ def _unknown_name(problems: Problems, definition: Definition, name: tree.Name) -
 def _unknown_function(problems: Problems, definition: Definition, name: tree.Name) -> bool:
     if not definition.module.unknown(name.text):
         help = problems.near(name.text, chain(definition.module.functions(), BUILT_IN))
+        help = f"write `{DEGREES[name.text]}`" if name.text in DEGREES else help
         problems.error("STM1002", f"there is no function `{name.text}`", name.span, help=help)
     return False
 
 
-def _parts(expression: tree.Expression) -> Iterator[tree.Expression]:
+def parts(expression: tree.Expression) -> Iterator[tree.Expression]:
     """An expression and everything inside it, in the order of writing."""
     stack = [expression]
     while stack:
@@ -120,7 +122,7 @@ def _recursion(problems: Problems, declared: list[Definition]) -> None:
 def _called(definition: Definition) -> dict[str, tree.Call]:
     """The definitions of the same file that a body calls, each with its first call."""
     found: dict[str, tree.Call] = {}
-    for part in _parts(definition.item.value):
+    for part in parts(definition.item.value):
         if isinstance(part, tree.Call) and part.function.text in definition.module.own:
             found.setdefault(part.function.text, part)
     return found

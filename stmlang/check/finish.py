@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from stmlang.check.finite import finite
 from stmlang.check.headers import Declared
 from stmlang.check.modes import Modes
 from stmlang.check.order import in_order, reached
 from stmlang.check.problems import Problems
 from stmlang.check.reading import Implied
 from stmlang.check.words import CORE, INPUTS
+from stmlang.scan.expression import Degree, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology
 from stmlang.source.diagnostic import Label
@@ -43,6 +45,7 @@ def finish(problems: Problems, found: Found) -> Scan | None:
     _check_tracks(problems, found)
     if order is None:
         return None
+    clauses = finite(problems, {name: _written(found, name) for name in order})
     directional = _directional(found, order)
     _check_shared(problems, found, directional)
     if problems.failed or found.topology is None or found.sizes is None:
@@ -52,7 +55,7 @@ def finish(problems: Problems, found: Found) -> Scan | None:
         if name not in live:
             note = "it is left out, with the leaves in it"
             problems.warn("STM1034", f"nothing uses the gate `{name}`", found.declared[name].name.span, note)
-    gates = tuple(_gate(found, name, name in directional) for name in order if name in live)
+    gates = tuple(_gate(found, name, clauses[name], name in directional) for name in order if name in live)
     varying = _varying(found)
     leaves = tuple(
         replace(leaf, directional=gate.name in varying) for gate in gates for leaf in found.leaves.get(gate.name, ())
@@ -71,13 +74,16 @@ def finish(problems: Problems, found: Found) -> Scan | None:
     )
 
 
-def _gate(found: Found, name: str, directional: bool) -> Gate:
+def _written(found: Found, name: str) -> tuple[Clause, ...]:
     given = found.implied.get(name)
-    if given is not None:
-        return Gate(name, given.header.indices, (Clause((), given.value),), directional, given.header.span)
-    header = found.declared[name].header
+    return found.clauses.get(name, ()) if given is None else (Clause((), given.value),)
+
+
+def _gate(found: Found, name: str, clauses: tuple[Clause, ...], directional: bool) -> Gate:
+    given = found.implied.get(name)
+    header = found.declared[name].header if given is None else given.header
     assert header is not None, "a scan without errors has no broken gate"
-    return Gate(name, header.indices, found.clauses[name], directional, header.span)
+    return Gate(name, header.indices, clauses, directional, header.span)
 
 
 # --- directions
@@ -92,21 +98,48 @@ def _varying(found: Found) -> set[str]:
 
 
 def _directional(found: Found, order: list[str]) -> set[str]:
-    """The gates that rest on a leaf of which there is one for each direction."""
+    """The gates that rest on a leaf of which there is one for each direction, or on a degree, which is counted along it."""
     varying = _varying(found)
+    counted = _counted(found)
     directional: set[str] = set()
     for name in order:
-        own = name in varying and bool(found.leaves.get(name))
+        own = (name in varying and bool(found.leaves.get(name))) or name in counted
         if own or any(other in directional for other in found.uses[name]):
             directional.add(name)
     return directional
 
 
+def _counted(found: Found) -> dict[str, Span]:
+    """The gates whose equations count edges, each with a place where, if there are several directions to count them along."""
+    if len(found.modes.directions) < 2:
+        return {}
+    counted: dict[str, Span] = {}
+    for name, clauses in found.clauses.items():
+        for part in inside(*(clause.value for clause in clauses)):
+            if isinstance(part, Degree):
+                counted.setdefault(name, part.span)
+    return counted
+
+
+def _refuse_counted(problems: Problems, name: str, place: Span, *labels: Label) -> None:
+    note = "all directions share `q`, `k` and `v`, while `degree(in)` and `degree(out)` change places against the edges"
+    help = "use degrees in `source`, `mark` or `direct`, or let the scan run in one direction"
+    problems.error("STM2038", f"`{name}` differs from direction to direction", place, note, help=help, labels=labels)
+
+
 def _check_shared(problems: Problems, found: Found, directional: set[str]) -> None:
+    counted = _counted(found)
     for name in INPUTS:
         if name not in directional or name not in found.declared:
             continue
+        if name in counted:
+            _refuse_counted(problems, name, counted[name])
+            continue
         other, place = next((other, place) for other, place in found.uses[name].items() if other in directional)
+        below = sorted(reached(found.uses, (other,)) & set(counted))
+        if below:
+            _refuse_counted(problems, name, place, Label(counted[below[0]], "counted here"))
+            continue
         note = f"all directions share `q`, `k` and `v`, while `{other}`, which the states rest on, has one value for each"
         help = f"write what `{name}` needs of it as a gate of its own"
         labels = [Label(found.declared[other].name.span, "declared here")] if other in found.declared else []

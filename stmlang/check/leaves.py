@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stmlang.check import calls
+from stmlang.check import calls, degrees
 from stmlang.check.problems import listed
 from stmlang.check.references import index_word
 from stmlang.check.scope import Scope, Site
-from stmlang.check.values import Value
+from stmlang.check.values import Value, combined
 from stmlang.check.words import FEATURES
-from stmlang.scan.expression import LeafRef, Number
+from stmlang.scan.expression import LeafRef, Number, Product, Sum
 from stmlang.scan.scan import Feature, Initial, Leaf
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -40,15 +41,18 @@ def leaf(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> Value | Non
         return None
     match call.function.text:
         case "linear":
-            made = _linear(typer, call, scope, site, depth)
+            return _linear(typer, call, scope, site, depth)
         case "param":
             made = _param(typer, call, scope, site, depth)
         case _:
             made = _given(typer, call, scope, site, depth)
-    if made is None:
-        return None
+    return None if made is None else _placed(site, made, call.span)
+
+
+def _placed(site: Site, made: Leaf, span: Span) -> Value:
+    """The value of a new leaf."""
     site.leaves.append(made)
-    return Value(LeafRef(made.name, made.indices, call.span), frozenset(made.indices))
+    return Value(LeafRef(made.name, made.indices, span), frozenset(made.indices))
 
 
 def _name(site: Site) -> str:
@@ -56,10 +60,11 @@ def _name(site: Site) -> str:
     return site.label if count == 1 else f"{site.label}.{count}"
 
 
-def _linear(typer: Typer, call: tree.Call, scope: Scope, site: Site, depth: int) -> Leaf | None:
+def _linear(typer: Typer, call: tree.Call, scope: Scope, site: Site, depth: int) -> Value | None:
+    """A leaf for the features of nodes and edges, and the bias; one more for the weight of each number made of degrees."""
     written = [argument.value for argument in call.arguments if argument.name is None]
     named = tree.Call(call.function, tuple(argument for argument in call.arguments if argument.name is not None), call.span)
-    features = _features(typer, written, scope, site, call.span)
+    features = _features(typer, written, scope, site, call.span, depth)
     options = calls.arguments(typer, named, ("bias", "weight"), required=0)
     if options is None:
         return None
@@ -71,18 +76,31 @@ def _linear(typer: Typer, call: tree.Call, scope: Scope, site: Site, depth: int)
         return None
     if features is None or bias is None or weight is None:
         return None
-    return Leaf(_name(site), "linear", site.indices, False, features, bias, weight, span=call.span)
+    read = tuple(feature for feature in features if isinstance(feature, Feature))
+    made = Leaf(_name(site), "linear", site.indices, False, read, bias, weight, span=call.span)
+    terms = [_placed(site, made if read else replace(made, kind="param", weight=0.0), call.span)]
+    counted = [feature for feature in features if isinstance(feature, Value)]
+    for number in counted:
+        gain = weight / math.sqrt(len(counted))
+        slope = _placed(site, Leaf(_name(site), "param", site.indices, False, weight=gain, span=call.span), call.span)
+        terms.append(combined(Product(((False, slope.expr), (False, number.expr)), call.span), [slope, number]))
+    if not counted:
+        return terms[0]
+    return typer.made(combined(Sum(tuple((False, term.expr) for term in terms), call.span), terms))
 
 
-def _features(typer: Typer, written: list[tree.Expression], scope: Scope, site: Site, span: Span) -> tuple[Feature, ...] | None:
+def _features(
+    typer: Typer, written: list[tree.Expression], scope: Scope, site: Site, span: Span, depth: int
+) -> tuple[Feature | Value, ...] | None:
+    """The features of a map: those of nodes and edges, and numbers made of degrees."""
     if not written:
         note = "`linear` maps features to the indices of its equation"
         typer.error("STM2021", "`linear` is given no features", span, note, help="write `linear(x)`")
         return None
-    found: list[Feature] = []
+    found: list[Feature | Value] = []
     sound = True
     for expression in written:
-        feature = _feature(typer, *resolved(expression, scope), site)
+        feature = _feature(typer, *resolved(expression, scope), site, depth)
         if feature in found:
             typer.error("STM2021", f"`{expression.span.text}` is read twice", expression.span, "one weight for it says as much")
         sound = sound and feature is not None and feature not in found
@@ -90,8 +108,7 @@ def _features(typer: Typer, written: list[tree.Expression], scope: Scope, site: 
     return tuple(found) if sound else None
 
 
-def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site) -> Feature | None:
-    del scope
+def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site, depth: int) -> Feature | Value | None:
     match expression:
         case tree.Reference(name=tree.Name(text="x")):
             return Feature("x")
@@ -100,11 +117,19 @@ def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site
             typer.error("STM2021", "`e` needs an index", expression.span, note, help="write `e[out]` or `e[in]`")
         case tree.Indexed(base=tree.Reference(name=tree.Name(text="e"))):
             return _edge_feature(typer, expression, site)
+        case _ if degrees.written_in(expression, scope):
+            value = typer.type(expression, scope, depth + 1)
+            if value is None or value.degrees:
+                return value
+            note = "a feature made of degrees is made of nothing else but numbers: `linear(x, log(1 + degree(in)))`"
+            typer.error("STM2021", "this is not a feature", expression.span, note)
         case _:
-            note = "`linear` reads the node features `x` and the edge features `e[out]` and `e[in]`, with weights of its own"
+            note = "`linear` reads the node features `x`, the edge features `e[out]` and `e[in]`, and numbers made of degrees"
             help = None
             if isinstance(expression, tree.Reference):
                 help = typer.problems.near(expression.name.text, FEATURES)
+                if expression.name.text in typer.world.gates:
+                    help = f"a gate is not mapped again: write `... + param(0) * {expression.name.text}`, or what it is in its place"
             typer.error("STM2021", "this is not a feature", expression.span, note, help=help)
     return None
 

@@ -14,15 +14,12 @@ from stmlang.check import calls, references
 from stmlang.check.modules import Definition
 from stmlang.check.problems import Problems
 from stmlang.check.scope import NAMED_SIZE, Argument, Budget, NoNumber, Scope, Site, World
-from stmlang.check.values import Value, combined, folded
-from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
+from stmlang.check.values import DEEPEST, Value, combined, folded
+from stmlang.check.words import BUILT_IN, DEGREES, FEATURES, INDEX_WORDS, INPUTS, SIZES
 from stmlang.scan.expression import Number, Power, Product, Sum
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
-
-DEEPEST = 200
-"""How deep operations may nest, definitions expanded: every later stage may recurse over an expression."""
 
 
 class Typer:
@@ -134,7 +131,7 @@ class Typer:
                 notes = ("a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan",)
             elif self.world.constant == NAMED_SIZE:
                 notes = ("a topology with a name sees its own axes only; one in place, behind `on`, sees the scan's numbers",)
-            help = self.problems.near(name, self._visible(scope))
+            help = f"write `{DEGREES[name]}`" if name in DEGREES else self.problems.near(name, self._visible(scope))
             self.error("STM1001", f"there is no `{name}` here", span, *notes, help=help)
 
     def _misplaced(self, name: str, scope: Scope) -> tuple[str, str | None, str | None] | None:
@@ -149,7 +146,8 @@ class Typer:
         if name == "eye":
             return "`eye` needs its two indices", None, "write `eye[key, key']`"
         if name in BUILT_IN or isinstance(scope.module.names.get(name), Definition):
-            return f"`{name}` is a function", None, f"call it: `{name}(...)`"
+            arguments = "out" if name == "degree" else "..."
+            return f"`{name}` is a function", None, f"call it: `{name}({arguments})`"
         return None
 
     def _visible(self, scope: Scope) -> Iterator[str]:
@@ -170,6 +168,7 @@ class Typer:
         if not scope.module.unknown(name) and f"{name}(" not in self.world.reported:
             self.world.reported.add(f"{name}(")
             help = self.problems.near(name, chain(scope.module.functions(), BUILT_IN))
+            help = f"write `{DEGREES[name]}`" if name in DEGREES else help
             if name in self.world.gates or name in scope.parameters:
                 self.error(
                     "STM1011", f"`{name}` is not a function", call.function.span, help=f"write `{name}`, or `{name}[...]`"

@@ -8,24 +8,32 @@ from dataclasses import dataclass
 
 from stmlang.scan.expression import Apply, Expr, Function, Index, Number, Power, Product, Sum
 
+DEEPEST = 200
+"""How deep operations may nest, definitions expanded: every later stage may recurse over an expression."""
+
 EMPTY: frozenset[Index] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A typed expression with its free indices, and its size and depth as a tree (shared parts counted every time)."""
+    """A typed expression with its free indices, and its size and depth as a tree (shared parts counted every time).
+
+    `degrees`: it is made of numbers and degrees alone, written out in one equation, and not without degrees.
+    """
 
     expr: Expr
     free: frozenset[Index] = EMPTY
     weight: int = 1
     depth: int = 1
+    degrees: bool = False
 
 
 def combined(expr: Expr, parts: Sequence[Value], without: frozenset[Index] = EMPTY, extra: frozenset[Index] = EMPTY) -> Value:
     """The value of an expression made of parts: it has their free indices, less and plus some."""
     free = EMPTY.union(*(part.free for part in parts)) - without | extra
     weight = 1 + sum(part.weight for part in parts)
-    return Value(expr, free, weight, 1 + max((part.depth for part in parts), default=0))
+    degrees = any(part.degrees for part in parts) and all(part.degrees or isinstance(part.expr, Number) for part in parts)
+    return Value(expr, free, weight, 1 + max((part.depth for part in parts), default=0), degrees)
 
 
 def folded(value: Value) -> Value | None:
@@ -49,7 +57,7 @@ def folded(value: Value) -> Value | None:
             return value
     if result is None:
         return value
-    return Value(Number(result, value.expr.span)) if math.isfinite(result) else None
+    return Value(Number(result, value.expr.span), degrees=value.degrees) if math.isfinite(result) else None
 
 
 def _numbers(parts: Sequence[Expr]) -> list[float] | None:

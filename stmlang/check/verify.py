@@ -8,6 +8,7 @@ from math import isfinite
 from stmlang.check.headers import ALLOWED
 from stmlang.scan.expression import (
     PORT_INDICES,
+    Degree,
     Expr,
     Eye,
     GateRef,
@@ -77,7 +78,7 @@ def _gate(scan: Scan, gate: Gate, earlier: dict[str, Gate], used: set[str]) -> N
     for clause in gate.clauses:
         _clause(scan, gate, clause, earlier, used)
     below = any(_directional_below(scan, clause.value, earlier) for clause in gate.clauses)
-    assert gate.directional == below, "a gate is directional exactly if a leaf below it is"
+    assert gate.directional == below, "a gate is directional exactly if a leaf below it is, or if it counts edges"
     assert not (gate.name in ("q", "k", "v") and gate.directional), "directions share the inputs"
     _coverage(scan, gate)
 
@@ -118,7 +119,7 @@ def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> N
         case Eye(first=first, second=second):
             assert first != second
             assert first.rstrip("'") == second.rstrip("'")
-        case LineMask():
+        case LineMask() | Degree():
             assert not is_regular(scan.topology)
         case _:
             pass
@@ -128,6 +129,7 @@ def _directional_below(scan: Scan, value: Expr, earlier: dict[str, Gate]) -> boo
     return any(
         (isinstance(expr, GateRef) and earlier[expr.gate].directional)
         or (isinstance(expr, LeafRef) and scan.leaf(expr.leaf).directional)
+        or (isinstance(expr, Degree) and len(scan.directions) > 1)
         for expr in inside(value)
     )
 

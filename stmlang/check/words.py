@@ -17,7 +17,14 @@ ELEMENTWISE: dict[str, Function] = {function.value: function for function in Fun
 REDUCTIONS = {"sum": "sum", "mean": "mean", "largest": "max"}
 NORMALIZATIONS = {"softmax": "softmax", "l1norm": "l1", "l2norm": "l2"}
 LEAVES = ("linear", "param", "given")
-BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread")
+BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread", "degree")
+
+DEGREES: Mapping[str, str] = {
+    name: f"degree({index})"
+    for index in ("out", "in")
+    for name in (f"{index}degree", f"{index}_degree", f"degree_{index}", f"deg_{index}", f"{index}deg")
+} | dict.fromkeys(("deg", "degrees"), "degree(out)")
+"""What other languages call the number of a node's edges, and what it is here."""
 
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys((*BUILT_IN, "eye"), "is a built-in function"),

@@ -13,8 +13,10 @@ from stmlang.scan.expression import (
     PORT_INDICES,
     Apply,
     Bind,
+    Degree,
     Expr,
     Eye,
+    Finite,
     GateRef,
     Index,
     InputRef,
@@ -118,7 +120,7 @@ class Dependence(Analysis[Depends]):
                 return Depends(varies, frozenset({name}), nodes=True)
             case GateRef(gate=name, bind=bind):
                 return _renamed(self.gates[name], bind)
-            case Apply() | Sum() | Product() | Power():
+            case Apply() | Sum() | Product() | Power() | Finite():
                 return union(list(parts))
             case Reduce(over=over) | Normalize(over=over):
                 return self.along(parts[0], over, kept=isinstance(expr, Normalize))
@@ -126,6 +128,8 @@ class Dependence(Analysis[Depends]):
                 return union([Depends(frozenset({"out"})), *parts])
             case Eye(first=first, second=second):
                 return Depends(frozenset({first, second}))
+            case Degree():
+                return Depends(graph=True, nodes=True)
             case LineMask():
                 return GRAPH
             case _:

@@ -8,10 +8,12 @@ from typing import Literal, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.facts.classes import Bools, Floats, PortClasses, Scalar
+from stmlang.facts.classes import Bools, PortClasses, Scalar
+from stmlang.facts.degrees import DegreeCases, counted
+from stmlang.facts.elementwise import apply
 from stmlang.facts.interval import (
+    FINITE,
     HUGE,
-    TINY,
     Interval,
     add,
     between,
@@ -29,9 +31,10 @@ from stmlang.facts.walk import Analysis
 from stmlang.graph.limits import LARGEST
 from stmlang.scan.expression import (
     Apply,
+    Degree,
     Expr,
     Eye,
-    Function,
+    Finite,
     GateRef,
     Index,
     InputRef,
@@ -53,31 +56,13 @@ def state_size(scan: Scan, index: Index) -> int:
     return {"key": scan.key, "value": scan.value, "track": scan.track}[index.rstrip("'")]
 
 
-def clamp(x: Interval, low: Interval, high: Interval) -> Interval:
-    """Between two bounds, whichever is applied first."""
-    first = minimum(maximum(x, low), high)
-    return hull([first, maximum(minimum(x, high), low)])
-
-
-def minimum(a: Interval, b: Interval) -> Interval:
-    return Interval(np.minimum(a.low, b.low), np.minimum(a.high, b.high), a.nan | b.nan)
-
-
-def maximum(a: Interval, b: Interval) -> Interval:
-    return Interval(np.maximum(a.low, b.low), np.maximum(a.high, b.high), a.nan | b.nan)
-
-
-def absolute(a: Interval) -> Interval:
-    low = np.where(a.holds_zero, 0.0, np.minimum(np.abs(a.low), np.abs(a.high)))
-    return Interval(low, a.magnitude, a.nan)
-
-
 class Intervals(Analysis[Interval]):
     """`gates[name]` is the gate's interval, `of(expr)` that of an expression."""
 
     def __init__(self, scan: Scan, classes: PortClasses) -> None:
         super().__init__(scan, classes)
         self.leaves: dict[str, Leaf] = {leaf.name: leaf for leaf in scan.leaves}
+        self.cases = DegreeCases(scan, classes)
         self.run()
 
     def gate(self, gate: Gate, values: list[Interval]) -> Interval:
@@ -114,6 +99,11 @@ class Intervals(Analysis[Interval]):
                 return self.normalized(kind, over, parts[0])
             case Split():
                 return self.split(parts)
+            case Degree(over=over):
+                return counted(self.classes, over)
+            case Finite():
+                cases = self.cases.of(expr)
+                return _finite(parts[0]) if cases is None else hull(cases)
             case Eye() | LineMask():
                 return finite(0.0, 1.0)
             case _:
@@ -190,6 +180,12 @@ class Intervals(Analysis[Interval]):
         )
 
 
+def _finite(part: Interval) -> Interval:
+    """What is finite of a value, or zero."""
+    low, high = np.clip(part.low, -FINITE, 0.0), np.clip(part.high, 0.0, FINITE)
+    return Interval(low, high, np.zeros(part.nan.shape, np.bool_))
+
+
 def _stacked(pieces: list[npt.NDArray[Scalar]]) -> npt.NDArray[Scalar]:
     """One row a port."""
     wide = np.broadcast_shapes(*(piece.shape for piece in pieces))
@@ -201,50 +197,3 @@ def _mean(part: Interval, nan: Bools) -> Interval:
     far = HUGE / LARGEST
     low, high = np.where(part.low < -far, -np.inf, part.low), np.where(part.high > far, np.inf, part.high)
     return interval(low, high, nan)
-
-
-def apply(function: Function, parts: tuple[Interval, ...]) -> Interval:
-    """An elementwise function: monotone ones at both ends."""
-    x = parts[0]
-    infinite = x.nan | x.holds_infinity
-    match function:
-        case Function.EXP:
-            return interval(np.exp(x.low), np.maximum(np.exp(x.high), TINY), x.nan)
-        case Function.LOG:
-            return _log(x)
-        case Function.SIGMOID:
-            return interval(_sigmoid(x.low), np.maximum(_sigmoid(x.high), TINY), x.nan)
-        case Function.TANH:
-            return interval(np.tanh(x.low), np.tanh(x.high), x.nan)
-        case Function.RELU:
-            return interval(np.maximum(x.low, 0.0), np.maximum(x.high, 0.0), x.nan)
-        case Function.SOFTPLUS:
-            return interval(np.logaddexp(x.low, 0.0), np.maximum(np.logaddexp(x.high, 0.0), TINY), x.nan)
-        case Function.ABS:
-            return absolute(x)
-        case Function.SQRT:
-            return interval(np.sqrt(np.maximum(x.low, 0.0)), np.sqrt(np.maximum(x.high, 0.0)), x.nan | (x.low < 0))
-        case Function.SIN | Function.COS:
-            return between(-1.0, 1.0, x, infinite)
-        case Function.CAP:
-            return interval(np.clip(x.low, -1.0, 1.0), np.clip(x.high, -1.0, 1.0), infinite)
-        case Function.MINIMUM:
-            return minimum(x, parts[1])
-        case Function.MAXIMUM:
-            return maximum(x, parts[1])
-        case Function.CLIP:
-            return clamp(x, parts[1], parts[2])
-        case _:
-            assert_never(function)
-
-
-def _sigmoid(x: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def _log(x: Interval) -> Interval:
-    """Of a number near one the logarithm is near zero, and zero once the number is rounded."""
-    low, high = np.log(np.maximum(x.low, 0.0)), np.log(np.maximum(x.high, TINY))
-    low = np.where((low > 0) & (low < 0.01), 0.0, low)
-    high = np.where((high < 0) & (high > -0.01), 0.0, high)
-    return interval(low, high, x.nan | (x.low < 0))

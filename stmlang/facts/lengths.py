@@ -18,8 +18,10 @@ from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
     STATE_INDICES,
     Apply,
+    Degree,
     Expr,
     Eye,
+    Finite,
     GateRef,
     Index,
     InputRef,
@@ -78,7 +80,7 @@ class Lengths(Analysis[Measured]):
         """A bound along a state index that an expression has, infinite where its form tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
-            case Number() | LeafRef() | InputRef() | LineMask() | Split() | Power():
+            case Number() | LeafRef() | InputRef() | Degree() | Finite() | LineMask() | Split() | Power():
                 return nothing
             case GateRef():
                 return self.renamed(expr, index)

@@ -19,8 +19,10 @@ from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
     PORT_INDICES,
     Apply,
+    Degree,
     Expr,
     Eye,
+    Finite,
     GateRef,
     Index,
     InputRef,
@@ -104,7 +106,9 @@ class Operators(Analysis[Operator]):
                 return np.minimum(whole, self.reflection(expr))
             case Product(factors=factors):
                 return np.ones((1, 1)) if has_small_entries(expr, pairs) else self.product(factors, pairs)
-            case Number() | LeafRef() | InputRef() | Apply() | Power() | Reduce() | Normalize() | Split() | LineMask():
+            case Number() | LeafRef() | InputRef() | Apply() | Power() | Reduce() | Normalize() | Split():
+                return nothing
+            case Degree() | Finite() | LineMask():
                 return nothing
             case _:
                 assert_never(expr)

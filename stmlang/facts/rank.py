@@ -12,8 +12,7 @@ from stmlang.facts.classes import PortClasses
 from stmlang.facts.dependence import Dependence
 from stmlang.facts.factored import PAIRS
 from stmlang.facts.operators import Operators
-from stmlang.facts.rewrite import factors, product, rebuilt, refer, renamed, small
-from stmlang.facts.walk import fold
+from stmlang.facts.rewrite import factors, product, refer, renamed, small
 from stmlang.scan.expression import (
     PORT_INDICES,
     STATE_INDICES,
@@ -32,6 +31,7 @@ from stmlang.scan.expression import (
     Split,
     Sum,
 )
+from stmlang.scan.fold import fold, rebuilt
 from stmlang.scan.scan import Gate, Scan
 
 DEEPEST = 60

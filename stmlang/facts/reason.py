@@ -59,12 +59,18 @@ def _product_steps(bounds: Bounds, value: Expr) -> list[str]:
     """A factor that sums to at most one over `out`, and the others in magnitude."""
     parts = [part for _, part in factors(value)[1]]
     sums = [float(bounds.simplex.of(part).total.max()) for part in parts]
-    spread = [k for k, part in enumerate(parts) if "out" in bounds.operators.of(part).free and sums[k] <= 1 + ROUNDING]
+    spread = [k for k, part in enumerate(parts) if sums[k] <= 1 + ROUNDING and _shares(bounds, part)]
     if not spread:
         return []
     chosen = spread[0]
     others = [magnitude_step(bounds, part) for k, part in enumerate(parts) if k != chosen and not isinstance(part, Number)]
     return [*others, _sum_step(bounds, parts[chosen], sums[chosen])]
+
+
+def _shares(bounds: Bounds, part: Expr) -> bool:
+    """Whether a factor differs between the outgoing edges, or is known to be small for their number."""
+    operator = bounds.operators.of(part)
+    return "out" in operator.free or bool((bounds.simplex.of(part).total < bounds.simplex.summed(operator.norm)).any())
 
 
 def _sum_step(bounds: Bounds, expr: Expr, total: float) -> str:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import assert_never
 
-from stmlang.facts.walk import fold
 from stmlang.scan.expression import (
     STATE_INDICES,
-    Apply,
     Bind,
     Expr,
     Eye,
@@ -17,16 +14,14 @@ from stmlang.scan.expression import (
     Index,
     InputRef,
     LeafRef,
-    LineMask,
     Normalize,
     Number,
-    Power,
     Product,
     Reduce,
-    Split,
     Sum,
     inside,
 )
+from stmlang.scan.fold import fold, rebuilt
 from stmlang.scan.scan import Gate
 from stmlang.source.span import Span
 
@@ -42,29 +37,6 @@ def small(expr: Expr) -> bool:
 def refer(gate: Gate, span: Span) -> GateRef:
     """A gate with all its indices."""
     return GateRef(gate.name, tuple(Bind(index, index) for index in gate.indices), span)
-
-
-def rebuilt(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The expression with other parts."""
-    match expr:
-        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | LineMask():
-            return expr
-        case Apply(function=function, span=span):
-            return Apply(function, parts, span)
-        case Sum(terms=terms, span=span):
-            return Sum(tuple((sign, part) for (sign, _), part in zip(terms, parts, strict=True)), span)
-        case Product(factors=factors, span=span):
-            return Product(tuple((inverted, part) for (inverted, _), part in zip(factors, parts, strict=True)), span)
-        case Power(span=span):
-            return Power(parts[0], parts[1], span)
-        case Reduce(kind=kind, over=over, span=span):
-            return Reduce(kind, over, parts[0], span)
-        case Normalize(kind=kind, over=over, span=span):
-            return Normalize(kind, over, parts[0], span)
-        case Split(span=span):
-            return Split(parts, span)
-        case _:
-            assert_never(expr)
 
 
 def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:

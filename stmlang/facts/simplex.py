@@ -16,6 +16,7 @@ import numpy as np
 from stmlang.facts.bounding import has_small_columns
 from stmlang.facts.classes import Bools, Floats, PortClasses
 from stmlang.facts.contract import never_enlarges, shrinks_as_power
+from stmlang.facts.degrees import Multiples
 from stmlang.facts.interval import Interval, times
 from stmlang.facts.intervals import Intervals, state_size
 from stmlang.facts.operators import Operators, Pair
@@ -23,8 +24,10 @@ from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
     Apply,
     Bind,
+    Degree,
     Expr,
     Eye,
+    Finite,
     Function,
     GateRef,
     InputRef,
@@ -58,6 +61,7 @@ class Simplex(Analysis[Column]):
         super().__init__(scan, classes)
         self.intervals = intervals
         self.operators = operators
+        self.multiples = Multiples(scan, classes, intervals)
         self.declared: dict[str, Gate] = {gate.name: gate for gate in scan.gates}
         self.run()
 
@@ -92,16 +96,18 @@ class Simplex(Analysis[Column]):
         """A bound from the form of an expression, infinite where it tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
-            case Number() | LeafRef() | InputRef() | Eye() | LineMask():
+            case Number() | LeafRef() | InputRef() | Eye() | Degree() | LineMask():
                 return nothing
             case GateRef():
                 return self.referred(expr, pairs)
+            case Finite():
+                return nothing if pairs else parts[0].total
             case Sum(terms=terms):
                 return reduce(np.add, (self.lifted(e, part, pairs) for (_, e), part in zip(terms, parts, strict=True)))
             case Product():
                 if has_small_columns(expr, pairs, self.declared):
                     return np.ones((1, 1))
-                return self.product(expr, parts, pairs)
+                return np.minimum(self.product(expr, parts, pairs), self.shared(expr, pairs))
             case Apply() | Power() if not pairs:
                 return self.shrunk(expr, parts)
             case Reduce() if not pairs:
@@ -125,10 +131,10 @@ class Simplex(Analysis[Column]):
         return total
 
     def referred(self, expr: GateRef, pairs: frozenset[Pair]) -> Floats:
-        """A gate's column sums, where its `out` is `out` here and its matrix axes are the same."""
-        found = self.gates[expr.gate].total
-        if out_kept(expr.bind) and (not pairs or self.operators.same_matrix(expr, pairs)):
-            return self.classes.rebind(found, expr.bind)
+        """A gate's column sums, where its `out` is `out` here, if it has one, and its matrix axes are the same."""
+        repeated = not any("out" in (entry.declared, entry.index) for entry in expr.bind)
+        if (repeated or out_kept(expr.bind)) and (not pairs or self.operators.same_matrix(expr, pairs)):
+            return self.classes.rebind(self.gates[expr.gate].total, expr.bind)
         return np.full((1, 1), np.inf)
 
     def product(self, expr: Product, parts: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
@@ -149,6 +155,18 @@ class Simplex(Analysis[Column]):
                 continue
             tried += 1
             best = np.minimum(best, times(part.total, norm.max(axis=0, keepdims=True)))
+        return best
+
+    def shared(self, expr: Product, pairs: frozenset[Pair]) -> Floats:
+        """What is divided by the number of outgoing edges, or by something larger, adds up over them to what it is."""
+        matrices = {index for pair in pairs for index in pair}
+        best = np.full((1, 1), np.inf)
+        for chosen, (inverted, factor) in enumerate(expr.factors):
+            multiple = self.multiples.of(factor).min(axis=0, keepdims=True) if inverted else np.zeros((1, 1))
+            if (multiple > 0).any() and self.operators.of(factor).free.isdisjoint(matrices):
+                norm = self.operators.product([*expr.factors[:chosen], *expr.factors[chosen + 1 :]], pairs)
+                once = norm.max(axis=0, keepdims=True)
+                best = np.minimum(best, np.where(multiple > 0, once / np.where(multiple > 0, multiple, 1.0), np.inf))
         return best
 
     def shrunk(self, expr: Apply | Power, parts: tuple[Column, ...]) -> Floats:

@@ -8,9 +8,9 @@ import numpy as np
 
 from stmlang.facts.bounding import EDGES, Pairs, small_columns, small_entries
 from stmlang.facts.classes import Bools, PortClasses
-from stmlang.facts.rewrite import rebuilt, refer
-from stmlang.facts.walk import fold
+from stmlang.facts.rewrite import refer
 from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, Index, LineMask, Number, Product
+from stmlang.scan.fold import fold, rebuilt
 from stmlang.scan.scan import Clause, Gate, Scan
 
 RAW = "transition.raw"

@@ -8,36 +8,16 @@ came earlier in the scan.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from stmlang.facts.classes import PortClasses
-from stmlang.scan.expression import Expr, children
+from stmlang.scan.expression import Expr
+from stmlang.scan.fold import fold
 from stmlang.scan.scan import Gate, Scan
 
 Fact = TypeVar("Fact")
-
-
-def fold(expr: Expr, rule: Callable[[Expr, tuple[Fact, ...]], Fact], known: dict[int, tuple[Expr, Fact]]) -> Fact:
-    """`rule(expr, facts about its parts)` for an expression and everything inside it.
-
-    `known` remembers by identity, and keeps the expressions alive so that an identity is never given twice.
-    """
-    stack = [expr]
-    while stack:
-        top = stack[-1]
-        if id(top) in known:
-            stack.pop()
-            continue
-        missing = [part for part in children(top) if id(part) not in known]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
-        known[id(top)] = (top, rule(top, tuple(known[id(part)][1] for part in children(top))))
-    return known[id(expr)][1]
 
 
 class Analysis(ABC, Generic[Fact]):

@@ -12,8 +12,10 @@ from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
     PORT_INDICES,
     Apply,
+    Degree,
     Expr,
     Eye,
+    Finite,
     Function,
     GateRef,
     InputRef,
@@ -59,7 +61,7 @@ class Zeros(Analysis[Bools]):
         match expr:
             case Number(value=value):
                 return np.full((1, 1), value == 0)
-            case LeafRef() | InputRef():
+            case LeafRef() | InputRef() | Degree() | Finite():
                 found = self.intervals.of(expr)
                 return (found.low == 0) & (found.high == 0)
             case GateRef(gate=name, bind=bind):

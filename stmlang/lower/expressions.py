@@ -10,13 +10,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.lower.tables import Places
 from stmlang.lower.values import Environment, Frame, Value, clip, common, group_by, join, pick
 from stmlang.scan.expression import (
     L2_EPSILON,
     Apply,
     Bind,
+    Degree,
     Expr,
     Eye,
+    Finite,
     Function,
     GateRef,
     Index,
@@ -74,6 +77,11 @@ def expression(context: Context, environment: Environment, expr: Expr) -> Value:
             return Value(_split(frame, arrays), site)
         case Eye(first=first, second=second):
             return Value(_eye(frame, first, second), "constant")
+        case Degree(over=over):
+            return _degree(frame, over)
+        case Finite(argument=argument):
+            value = expression(context, environment, argument)
+            return Value(jnp.where(jnp.isfinite(value.array), value.array, 0), value.site)
         case LineMask():
             assert frame.sites is not None
             assert frame.sites.mask is not None
@@ -188,12 +196,24 @@ def _reduce(frame: Frame, kind: Literal["sum", "mean", "max"], over: Index, valu
     total = jax.ops.segment_sum(expanded.array, group, count)
     if kind == "sum":
         return Value(total, site)
-    members = jax.ops.segment_sum(jnp.ones(group.shape, frame.dtype), group, count)
-    members = members.reshape(-1, *(1,) * (frame.rank - 1))
+    members = _members(frame, group, count)
     if kind == "mean":
         return Value(total / jnp.maximum(members, 1), site)
     largest = jax.ops.segment_max(expanded.array, group, count)
     return Value(jnp.where(members > 0, largest, 0), site)
+
+
+def _members(frame: Frame, group: Places, count: int) -> Array:
+    """How many entries each group has."""
+    found = jax.ops.segment_sum(jnp.ones(group.shape, frame.dtype), group, count)
+    return found.reshape(-1, *(1,) * (frame.rank - 1))
+
+
+def _degree(frame: Frame, over: Literal["out", "in"]) -> Value:
+    """The number of edges that leave or enter each node."""
+    sites = frame.sites
+    assert sites is not None, "on a regular topology a degree is a number"
+    return Value(_members(frame, sites.tail if over == "out" else sites.head, frame.nodes), "node")
 
 
 def _spread(frame: Frame, array: Array, index: Index) -> tuple[Array, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from stmlang.lower.evaluate import leaf_site
 from stmlang.lower.values import Site, finest
-from stmlang.scan.expression import Expr, GateRef, InputRef, LeafRef, LineMask, Normalize, Reduce, children
+from stmlang.scan.expression import Degree, Expr, GateRef, InputRef, LeafRef, LineMask, Normalize, Reduce, children
 from stmlang.scan.scan import Scan
 
 ENDS: tuple[Site, Site] = ("out", "in")
@@ -46,7 +46,7 @@ def meets_line_edges(scan: Scan, gates: frozenset[str], others: Iterable[Expr]) 
                 at = leaf_site(scan.leaf(name))
             case GateRef(gate=name):
                 at = sites[name]
-            case InputRef():
+            case InputRef() | Degree():
                 at = "node"
             case Reduce(over=("out" | "in") as over) | Normalize(over=("out" | "in") as over):
                 expanded: Site = over if parts[0] in ("constant", "node", over) else "line"

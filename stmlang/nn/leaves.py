@@ -49,7 +49,9 @@ class Leaves(eqx.Module):
                     self.weight[leaf.name] = normal(own, (*shape, features), gain=leaf.weight, dtype=dtype)
                     self.bias[leaf.name] = start
                 case "param":
-                    self.constant[leaf.name] = start
+                    own = jax.random.fold_in(key, number)
+                    scatter = normal(own, (*shape, 1), gain=leaf.weight, dtype=dtype)
+                    self.constant[leaf.name] = start + scatter[..., 0]
                 case "given":
                     pass
 

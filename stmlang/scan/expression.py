@@ -164,6 +164,25 @@ class Eye:
 
 
 @dataclass(frozen=True, slots=True)
+class Degree:
+    """How many edges the index `over` ranges over at a node, open ones among them: those that leave it or that enter it, in the
+    sense of the direction. Not on regular topologies, where it is the number of ports."""
+
+    over: Literal["out", "in"]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finite:
+    """The argument where it has a finite value, else zero: `1 / degree(out)` is zero at a node that no edge leaves. It is a
+    quotient, power, root or logarithm made of numbers and degrees alone, so that no derivative passes through it. No text
+    says so: it is written as its argument is."""
+
+    argument: Expr
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class LineMask:
     """One on the line edges that a multitree reduction of the topology's line graph keeps, else zero
     (`stmlang.graph.multitree`). Only the stabilizer writes it; ragged topologies only. Free indices: out, in."""
@@ -171,13 +190,29 @@ class LineMask:
     span: Span = field(compare=False, repr=False)
 
 
-Expr = Number | LeafRef | InputRef | GateRef | Apply | Sum | Product | Power | Reduce | Normalize | Split | Eye | LineMask
+Expr = (
+    Number
+    | LeafRef
+    | InputRef
+    | GateRef
+    | Apply
+    | Sum
+    | Product
+    | Power
+    | Reduce
+    | Normalize
+    | Split
+    | Eye
+    | Degree
+    | Finite
+    | LineMask
+)
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside one, in order of writing."""
     match expr:
-        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | LineMask():
+        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | Degree() | LineMask():
             return ()
         case Apply(arguments=arguments) | Split(arguments=arguments):
             return arguments
@@ -185,7 +220,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return tuple(part for _, part in pairs)
         case Power(base=base, exponent=exponent):
             return (base, exponent)
-        case Reduce(argument=argument) | Normalize(argument=argument):
+        case Reduce(argument=argument) | Normalize(argument=argument) | Finite(argument=argument):
             return (argument,)
         case _:
             assert_never(expr)
@@ -203,7 +238,7 @@ def inside(*exprs: Expr) -> Iterator[Expr]:
 def free_indices(expr: Expr) -> tuple[Index, ...]:
     """The free indices of an expression, in the order of `INDICES`."""
     match expr:
-        case Number():
+        case Number() | Degree():
             return ()
         case LeafRef(indices=indices):
             return ordered(set(indices))
@@ -217,7 +252,7 @@ def free_indices(expr: Expr) -> tuple[Index, ...]:
             return ordered({"out", *(index for part in arguments for index in free_indices(part))})
         case Reduce(over=over, argument=argument):
             return ordered({index for index in free_indices(argument) if index != over})
-        case Apply() | Sum() | Product() | Power() | Normalize():
+        case Apply() | Sum() | Product() | Power() | Normalize() | Finite():
             return ordered({index for part in children(expr) for index in free_indices(part)})
         case _:
             assert_never(expr)

@@ -38,6 +38,8 @@ class Leaf:
     * there is a direction axis exactly if `directional` and the scan has more than one direction.
 
     `linear`: `W f + b`, W and b learned, one of each for every head, direction and (not ragged) index; the array is the value.
+    `param`: starts at `bias`, and at random around it where `weight`, a standard deviation, is not zero: those are the weights
+    of degrees.
     `given`: computed by the caller, clamped to [low, high] (gradient one inside, bounds included; zero outside).
     """
 

@@ -11,8 +11,10 @@ from typing import assert_never
 from stmlang.scan.expression import (
     Apply,
     Bind,
+    Degree,
     Expr,
     Eye,
+    Finite,
     GateRef,
     InputRef,
     LeafRef,
@@ -75,6 +77,10 @@ def _show(expr: Expr) -> tuple[str, int]:
             return f"split({_list(arguments)})[out]", _ATOM
         case Eye(first=first, second=second):
             return f"eye[{first}, {second}]", _ATOM
+        case Degree(over=over):
+            return f"degree({over})", _ATOM
+        case Finite(argument=argument):
+            return _show(argument)
         case LineMask():
             return "multitree[out, in]", _ATOM
         case _:
@@ -192,7 +198,8 @@ def show_leaf(leaf: Leaf) -> str:
             features = [_feature(feature) for feature in leaf.features]
             inside = ", ".join([*features, f"bias = {_initial(leaf.bias)}", f"weight = {show_number(leaf.weight)}"])
         case "param":
-            inside = _initial(leaf.bias)
+            spread = [f"weight = {show_number(leaf.weight)}"] if leaf.weight else []
+            inside = ", ".join([_initial(leaf.bias), *spread])
         case "given":
             inside = ", ".join(_bounds(leaf))
         case _:

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.graph.dag import DAG
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.shapes import index_size, leaf_shape, query_shape, value_shape
 from stmlang.scan.expression import (
     INDICES,
@@ -21,8 +21,10 @@ from stmlang.scan.expression import (
     STATE_INDICES,
     Apply,
     Bind,
+    Degree,
     Expr,
     Eye,
+    Finite,
     Function,
     GateRef,
     Index,
@@ -230,6 +232,11 @@ class Evaluator:
                 states = state_part((first, second))
                 eye = np.eye(index_size(self.scan, first))
                 return Value((), states, np.broadcast_to(eye, (self.sites.count(()), self.scan.heads, *eye.shape)))
+            case Degree(over=over):
+                return self.degree(over)
+            case Finite(argument=argument):
+                value = self.evaluate(argument)
+                return replace(value, array=np.where(np.isfinite(value.array), value.array, 0.0))
             case LineMask():
                 return self.mask()
             case _:
@@ -339,6 +346,14 @@ class Evaluator:
             result = np.where(here == number, left * array, result)
             left = left * (1 - array)
         return Value(ports, states, np.where(here == len(arrays), left, result))
+
+    def degree(self, over: Index) -> Value:
+        """The edges that leave each node, or enter it, one by one."""
+        count = np.zeros(self.sites.count(()))
+        for end in (self.sites.tail if over == "out" else self.sites.head).tolist():
+            if end != OPEN:
+                count[end] += 1
+        return Value((), (), np.broadcast_to(count[:, None], (len(count), self.scan.heads)))
 
     def mask(self) -> Value:
         """The line edges that a multitree keeps: a matter of the declared DAG, the same for both senses."""

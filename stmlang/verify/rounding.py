@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from stmlang.scan.expression import L2_EPSILON, Expr, Function, Number
+from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Number
 from stmlang.verify.functions import Floats, Groups, Rescaling, absolute, sigmoid
 from stmlang.verify.gates import Evaluator, Value
 
@@ -37,9 +37,9 @@ class Rounding(Evaluator):
         self.way = way
 
     def evaluate(self, expr: Expr) -> Value:
-        """The value of an expression, moved; numbers that are written out are exact."""
+        """The value of an expression, moved; numbers that are written out or counted are exact."""
         found = super().evaluate(expr)
-        return found if isinstance(expr, Number) else replace(found, array=moved(found.array, self.way))
+        return found if isinstance(expr, Number | Degree) else replace(found, array=moved(found.array, self.way))
 
     def applied(self, function: Function, arguments: list[Floats]) -> Floats:
         """Saturating functions: their derivatives cancel."""

@@ -96,7 +96,8 @@ INDICES: dict[str, tuple[str, str]] = {
     ),
     "STM2021": (
         "wrong features",
-        "`linear` reads the node features `x` and, where there are edge features, `e[out]` and `e[in]`, each at most once.",
+        "`linear` reads the node features `x`, where there are edge features `e[out]` and `e[in]`, and numbers made of "
+        "degrees, each at most once.",
     ),
     "STM2022": (
         "no edge features",
@@ -173,6 +174,11 @@ INDICES: dict[str, tuple[str, str]] = {
         "tracks",
         "A state has tracks if `source`, `transition` or `mark` has the index `track`; then `track` is a parameter of the "
         "scan, and only then.",
+    ),
+    "STM2040": (
+        "nothing to count",
+        "`degree(out)` is the number of edges that leave a node, `degree(in)` of those that enter it. Other indices range over "
+        "the state, not over edges.",
     ),
     "STM2041": (
         "not an open axis",

@@ -8,11 +8,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from stmlang.facts.rewrite import rebuilt
-from stmlang.facts.walk import fold
 from stmlang.graph.build import regular_dag
 from stmlang.graph.dag import DAG
 from stmlang.scan.expression import PORT_INDICES, Expr, LeafRef, Number, Product, Split, Sum
+from stmlang.scan.fold import fold, rebuilt
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Scan
 from stmlang.scan.topology import Axis, Regular
 from stmlang.verify.metamorphic.instance import Floats, Given, Instance, Outcome, State

@@ -1,0 +1,65 @@
+"""`degree(out)` and `degree(in)`: how many edges leave a node, and enter it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stmlang.check import calls, leaves
+from stmlang.check.definitions import parts
+from stmlang.check.modules import Definition
+from stmlang.check.references import index_word
+from stmlang.check.scope import Scope
+from stmlang.check.values import Value
+from stmlang.scan.expression import Degree, Number
+from stmlang.scan.topology import is_regular, ports
+from stmlang.syntax import tree
+
+if TYPE_CHECKING:
+    from stmlang.check.typer import Typer
+
+
+def degree(typer: Typer, call: tree.Call, scope: Scope) -> Value | None:
+    """`degree(out)`: on chains and grids the number of ports."""
+    bound = calls.arguments(typer, call, ("over",), required=1)
+    if typer.site is None:
+        what = typer.world.constant or "a constant"
+        typer.error("STM1011", "`degree` differs from node to node", call.span, f"{what} is a number")
+        return None
+    if bound is None:
+        return None
+    expression, _ = leaves.resolved(bound["over"], scope)
+    if not isinstance(expression, tree.Reference):
+        typer.error("STM2001", "this is not an index", expression.span, help="write `degree(out)` or `degree(in)`")
+        return None
+    over = index_word(typer, typer.world, expression.name)
+    topology = typer.world.topology
+    if over is None or topology is None:
+        return None
+    if over not in ("out", "in"):
+        note = "`degree(out)` counts the edges that leave a node, `degree(in)` those that enter it"
+        typer.error("STM2040", f"`{over}` has no edges to count", bound["over"].span, note)
+        return None
+    if is_regular(topology):
+        return Value(Number(float(len(ports(topology))), call.span), degrees=True)
+    return Value(Degree(over, call.span), degrees=True)
+
+
+def written_in(expression: tree.Expression, scope: Scope) -> bool:
+    """Whether an expression calls `degree`, itself or through definitions."""
+    stack, seen = [(expression, scope)], set[int]()
+    while stack:
+        top, where = stack.pop()
+        for part in parts(top):
+            match part:
+                case tree.Call(function=tree.Name(text="degree")):
+                    return True
+                case tree.Call(function=function):
+                    definition = where.module.names.get(function.text)
+                    if isinstance(definition, Definition) and id(definition) not in seen:
+                        seen.add(id(definition))
+                        stack.append((definition.item.value, Scope(definition.module)))
+                case tree.Reference(name=name) if (argument := where.parameters.get(name.text)) is not None:
+                    stack.append((argument.expression, argument.scope))
+                case _:
+                    pass
+    return False

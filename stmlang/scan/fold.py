@@ -1,0 +1,73 @@
+"""Expressions taken apart and put together without recursion: they may be nested deeper than Python recurses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar, assert_never
+
+from stmlang.scan.expression import (
+    Apply,
+    Degree,
+    Expr,
+    Eye,
+    Finite,
+    GateRef,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Normalize,
+    Number,
+    Power,
+    Product,
+    Reduce,
+    Split,
+    Sum,
+    children,
+)
+
+Fact = TypeVar("Fact")
+
+
+def fold(expr: Expr, rule: Callable[[Expr, tuple[Fact, ...]], Fact], known: dict[int, tuple[Expr, Fact]]) -> Fact:
+    """`rule(expr, facts about its parts)` for an expression and everything inside it.
+
+    `known` remembers by identity, and keeps the expressions alive so that an identity is never given twice.
+    """
+    stack = [expr]
+    while stack:
+        top = stack[-1]
+        if id(top) in known:
+            stack.pop()
+            continue
+        missing = [part for part in children(top) if id(part) not in known]
+        if missing:
+            stack.extend(missing)
+            continue
+        stack.pop()
+        known[id(top)] = (top, rule(top, tuple(known[id(part)][1] for part in children(top))))
+    return known[id(expr)][1]
+
+
+def rebuilt(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The expression with other parts."""
+    match expr:
+        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | Degree() | LineMask():
+            return expr
+        case Apply(function=function, span=span):
+            return Apply(function, parts, span)
+        case Sum(terms=terms, span=span):
+            return Sum(tuple((sign, part) for (sign, _), part in zip(terms, parts, strict=True)), span)
+        case Product(factors=factors, span=span):
+            return Product(tuple((inverted, part) for (inverted, _), part in zip(factors, parts, strict=True)), span)
+        case Power(span=span):
+            return Power(parts[0], parts[1], span)
+        case Reduce(kind=kind, over=over, span=span):
+            return Reduce(kind, over, parts[0], span)
+        case Normalize(kind=kind, over=over, span=span):
+            return Normalize(kind, over, parts[0], span)
+        case Split(span=span):
+            return Split(parts, span)
+        case Finite(span=span):
+            return Finite(parts[0], span)
+        case _:
+            assert_never(expr)
