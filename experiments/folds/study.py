@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from stmlang.experiments.folds.errors import StudyError
 from stmlang.experiments.folds.graphs import Fold
 from stmlang.experiments.folds.kept import Place, Result
+from stmlang.experiments.folds.memory import keep_freed_memory
 from stmlang.experiments.folds.training import E, Trainer
 from stmlang.models.graph.inputs import GraphModel
 from stmlang.source.diagnostic import SpecError
@@ -86,6 +87,7 @@ def keyed(make: Callable[..., GraphModel]) -> Callable[[Array], GraphModel]:
 def command(run: Callable[[], object], page: Path, console: Console) -> int:
     """Run a study and print its page; what somebody can put right is said in a line or two. Returns the exit status: 0 done,
     1 the data or what lies in the study's folder is wrong, 130 stopped."""
+    keep_freed_memory()
     try:
         run()
     except StudyError as error:

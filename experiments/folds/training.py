@@ -112,6 +112,7 @@ class Trainer(Generic[E]):
             optax.add_decayed_weights(settings.weight_decay),
         )
         self.programs = 0
+        self.judging: tuple[int, list[Example]] | None = None
         self.step = jax.jit(self._step)
         self.predict = jax.jit(self._predict)
 
@@ -138,7 +139,7 @@ class Trainer(Generic[E]):
             losses.append(loss)
             items += int(example.counts.sum())
         loss = float(np.sum(np.asarray(losses, np.float64))) / items
-        return State(learned, optimizer, (*state.curve, self.task.reached(loss, self._judged(learned, evaluated(fold)), fold)))
+        return State(learned, optimizer, (*state.curve, self.task.reached(loss, self._judged(learned, fold), fold)))
 
     def example(self, part: Part) -> Example:
         """A batch of these graphs for the model."""
@@ -148,11 +149,16 @@ class Trainer(Generic[E]):
         nodes, edges = ([rows[number] for number in numbers] for rows in (task.nodes, task.edges))
         return Example(self.model.prepare(here, nodes, edges), task.wanted(here, part.graphs), task.counted(here, part.count))
 
-    def _judged(self, learned: Any, chosen: Numbers) -> Shaped[np.ndarray, " counted"]:
-        """How good the model's answers about these graphs are."""
+    def _examples(self, fold: Fold) -> list[Example]:
+        """The batches that a fold is judged by, the same after every epoch."""
+        if self.judging is None or self.judging[0] != fold.number:
+            self.judging = fold.number, [self.example(part) for part in parts(evaluated(fold), self.settings.batch)]
+        return self.judging[1]
+
+    def _judged(self, learned: Any, fold: Fold) -> Shaped[np.ndarray, " counted"]:
+        """How good the model's answers are about the graphs of `evaluated(fold)`."""
         found: list[np.ndarray] = []
-        for part in parts(chosen, self.settings.batch):
-            example = self.example(part)
+        for example in self._examples(fold):
             answers = np.asarray(cast(Any, self.predict(learned, example.inputs)))
             found.append(self.task.judged(answers, example.wanted)[example.counts])
         return np.concatenate(found)

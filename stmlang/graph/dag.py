@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -38,7 +39,7 @@ class DAG:
 
     @property
     def node_count(self) -> int:
-        return int(np.prod(self.node_shape, dtype=np.int64))
+        return prod(self.node_shape)
 
     @property
     def edge_count(self) -> int:
@@ -80,8 +81,23 @@ class DAG:
         """How many rows arrays over line edges have."""
         return len(self.line_edges) + self.spare_line_edges
 
+    @cached_property
+    def levels(self) -> Int64[np.ndarray, " nodes"]:
+        """The level of each node, see `stmlang.graph.levels`: part by part, so that graphs that stand in many batches are gone
+        through once."""
+        from stmlang.graph.levels import peel
+
+        nodes = sum(part.node_count for part in self.parts)
+        edges = sum(part.edge_count for part in self.parts)
+        tail, head = (np.where(end[edges:] < 0, OPEN, end[edges:] - nodes) for end in (self.tail, self.head))
+        return np.concatenate([*(part.levels for part in self.parts), peel(tail, head, self.node_count - nodes)])
+
     def reversed(self) -> DAG:
         """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`
         of the graph."""
+        return self._reversed
+
+    @cached_property
+    def _reversed(self) -> DAG:
         parts = tuple(part.reversed() for part in self.parts)
         return DAG(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names, parts, self.spare_line_edges)

@@ -12,9 +12,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.lower.states import State
 from stmlang.nn.errors import require_array, require_epsilon, require_floats, require_key, require_scan, require_size
-from stmlang.nn.leaves import Leaves
+from stmlang.nn.leaves import Leaves, products
 from stmlang.nn.norm import RMSNorm
 from stmlang.nn.start import SMALL, normal
+from stmlang.nn.tables import EdgeTables
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
@@ -33,9 +34,10 @@ class Projection(eqx.Module):
         self.weight = normal(key, (heads, width, dim), gain=SMALL, dtype=dtype)
         self.bias = jnp.zeros((heads, width), dtype) if use_bias else None
 
-    def __call__(self, x: Float[Array, "*nodes dim"]) -> Float[Array, "*nodes head width"]:
-        y = jnp.tensordot(x, self.weight.astype(x.dtype), axes=((-1,), (-1,)))
-        return y if self.bias is None else y + self.bias.astype(x.dtype)
+    def of(self, product: Float[Array, "*nodes head width"], dtype: str) -> Float[Array, "*nodes head width"]:
+        """`y` in a data type, from `W x`."""
+        y = product.astype(dtype)
+        return y if self.bias is None else y + self.bias.astype(dtype)
 
 
 class ScanLayer(eqx.Module):
@@ -45,9 +47,10 @@ class ScanLayer(eqx.Module):
         y       = W_out norm(scan(q / sqrt(key), k, v, gates(x, e)))
 
     One example a call, `x: (*nodes, dim)`; batches by `jax.vmap`. On trees, DAGs and products a spec may read edge features
-    too: `layer(x, edge_features=e)`, `e: (edges, edge_dim)` in the order of `op.dag`. Leaves that the spec declares as `given`
-    come as `given={name: array}`. Parameters are in float32 (float64 for a float64 scan); projections are computed in the
-    scan's data type, and the result has that of `x`.
+    too: `layer(x, edge_features=e)`, `e: (edges, edge_dim)` in the order of `op.dag`. With `end_features=f`, `f: (nodes,
+    edge_dim)`, those of an edge are `e + (f[tail] + f[head]) / 2`, open ends counting as zero. Leaves that the spec declares as
+    `given` come as `given={name: array}`. Parameters are in float32 (float64 for a float64 scan); projections are computed in
+    the scan's data type, and the result has that of `x`.
 
     `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches. Where
     its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it. Where its graphs come at run
@@ -98,6 +101,7 @@ class ScanLayer(eqx.Module):
         x: Float[Array, "*nodes dim"],
         *,
         edge_features: Float[Array, "edges edge_dim"] | None = None,
+        end_features: Float[Array, "nodes edge_dim"] | None = None,
         given: Mapping[str, Array] = NONE_GIVEN,
         on: CompiledScan | None = None,
         initial: State | None = None,
@@ -107,11 +111,11 @@ class ScanLayer(eqx.Module):
 
         Raises SpecError (STM52xx) where an array is missing or does not fit, naming both sides.
         """
-        x, return_state = require_floats("x", x), flag("return_state", return_state)
-        op, gates = self._op(x, on), self.gates(x, edge_features, given, on)
-        features = x.astype(op.dtype)
-        query = self.query(features) * op.scan.key**-0.5
-        key, value = self.key(features), self.value(features)
+        return_state = flag("return_state", return_state)
+        inputs = {name: part.weight for name, part in (("query", self.query), ("key", self.key), ("value", self.value))}
+        op, multiplied, gates = self._multiplied(x, inputs, edge_features, end_features, given, on)
+        query = self.query.of(multiplied["query"], op.dtype) * op.scan.key**-0.5
+        key, value = self.key.of(multiplied["key"], op.dtype), self.value.of(multiplied["value"], op.dtype)
         if not return_state:
             return self._project(op(query, key, value, gates, initial=initial), x)
         mixed, state = op(query, key, value, gates, initial=initial, return_state=True)
@@ -123,20 +127,61 @@ class ScanLayer(eqx.Module):
         edge_features: Float[Array, "edges edge_dim"] | None = None,
         given: Mapping[str, Array] = NONE_GIVEN,
         on: CompiledScan | None = None,
+        *,
+        end_features: Float[Array, "nodes edge_dim"] | None = None,
     ) -> dict[str, Array]:
         """The values of the spec's leaves at these features, by name: the `gates` that `op` takes."""
+        return self._multiplied(x, {}, edge_features, end_features, given, on)[2]
+
+    def _multiplied(
+        self,
+        x: Array,
+        inputs: Mapping[str, Array],
+        edge_features: Array | None,
+        end_features: Array | None,
+        given: Mapping[str, Array],
+        on: CompiledScan | None,
+    ) -> tuple[CompiledScan, dict[str, Array], dict[str, Array]]:
+        """The scan, the products of some more weights with `x`, and the leaves' values: each array of features is read once."""
+        once = end_features is x
         x = require_floats("x", x)
-        op, edges = self._op(x, on), None
+        op = self._op(x, on)
         require_array("x", x, (*op.node_shape, self.dim))
+        edges, ends = self._edges(op, edge_features, end_features)
+        known = self.leaves.given(given, op)
+        of_nodes, of_edges = self.leaves.weights(self.dim, self.edge_dim)
+        wanted: dict[Any, Array] = {**inputs, **of_nodes}
+        if ends is not None and once:
+            wanted |= {("ends", place): weight for place, weight in of_edges.items()}
+        found = products(x.astype(op.dtype), wanted)
+        by_place = {place: found[place] for place in of_nodes}
+        if edges is not None:
+            by_place |= products(edges, of_edges)
+        if ends is not None:
+            at_ends = {place: found["ends", place] for place in of_edges} if once else products(ends, of_edges)
+            tables = EdgeTables.of(op)
+            assert tables is not None
+            by_place |= {place: by_place[place] + tables.between(at_ends[place]) for place in of_edges}
+        return op, {name: found[name] for name in inputs}, self.leaves(by_place, known, op)
+
+    def _edges(
+        self, op: CompiledScan, edge_features: Array | None, end_features: Array | None
+    ) -> tuple[Array | None, Array | None]:
+        """Features of edges and of their ends, in the data type of the scan."""
         if self.leaves.reads_edges:
             shape = (op.edge_count, self.edge_dim)
             if edge_features is None:
                 raise call_error("STM5202", f"`edge_features` is missing; its shape is {shape}")
             edges = require_array("edge_features", edge_features, shape).astype(op.dtype)
-        elif edge_features is not None:
-            message = f"scan `{op.scan.name}` reads no edge features, and `edge_features` were given"
-            raise call_error("STM5202", message, help="leave them out, or read them in the spec: `linear(x, e[out])`")
-        return self.leaves(x.astype(op.dtype), edges, given, op)
+            if end_features is None:
+                return edges, None
+            shape = (*op.node_shape, self.edge_dim)
+            return edges, require_array("end_features", end_features, shape).astype(op.dtype)
+        for name, array in (("edge_features", edge_features), ("end_features", end_features)):
+            if array is not None:
+                message = f"scan `{op.scan.name}` reads no edge features, and `{name}` were given"
+                raise call_error("STM5202", message, help="leave them out, or read them in the spec: `linear(x, e[out])`")
+        return None, None
 
     def _op(self, x: Array, on: CompiledScan | None) -> CompiledScan:
         """The scan for an input of this shape, or on the graphs that are given."""

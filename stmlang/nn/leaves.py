@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -18,6 +20,10 @@ from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import PORT_INDICES
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.scan.topology import is_regular
+
+Place = tuple[str, int]
+"""A leaf, and the number of one of its features."""
+Key = TypeVar("Key")
 
 
 class Leaves(eqx.Module):
@@ -60,65 +66,89 @@ class Leaves(eqx.Module):
         """Whether any leaf reads edge features."""
         return any(feature.name == "e" for leaf in self.leaves for feature in leaf.features)
 
-    def __call__(
-        self,
-        x: Float[Array, "*nodes dim"],
-        edges: Float[Array, "edges edge_dim"] | None,
-        given: Mapping[str, Array],
-        op: CompiledScan,
-    ) -> dict[str, Array]:
-        """The leaves' values, by name and of the shapes that the compiled scan `op` takes as its gates. Products are summed,
-        and the values kept, in float32 or better, whatever the features' data type."""
-        shapes, tables = op.signature.gates, EdgeTables.of(op)
+    def weights(self, dim: int, edge_dim: int) -> tuple[dict[Place, Array], dict[Place, Array]]:
+        """What features of nodes, and what those of edges are multiplied with."""
+        of_nodes, of_edges = dict[Place, Array](), dict[Place, Array]()
+        for leaf in (leaf for leaf in self.leaves if leaf.kind == "linear"):
+            start = 0
+            for number, feature in enumerate(leaf.features):
+                width = dim if feature.index is None else edge_dim
+                part = self.weight[leaf.name][..., start : start + width]
+                (of_nodes if feature.index is None else of_edges)[leaf.name, number] = part
+                start += width
+        return of_nodes, of_edges
+
+    def given(self, given: Mapping[str, Array], op: CompiledScan) -> dict[str, Array]:
+        """The values of leaves that the spec declares as `given`, for the compiled scan `op`. Raises SpecError (STM5201 to
+        STM5205) where they are not what it takes."""
+        shapes = op.signature.gates
         wanted = [leaf.name for leaf in self.leaves if leaf.kind == "given"]
         found = require_names("given", given, wanted)
-        arrays = {name: require_array(f'given["{name}"]', found[name], shapes[name]) for name in wanted}
+        return {name: require_array(f'given["{name}"]', found[name], shapes[name]) for name in wanted}
+
+    def __call__(self, products: Mapping[Place, Array], given: Mapping[str, Array], op: CompiledScan) -> dict[str, Array]:
+        """The leaves' values, by name and of the shapes that the compiled scan `op` takes as its gates. `products` are those of
+        `weights` with the features of all nodes and of all edges."""
+        shapes, tables = op.signature.gates, EdgeTables.of(op)
         values: dict[str, Array] = {}
         for leaf in self.leaves:
             match leaf.kind:
                 case "linear":
-                    value = self._linear(leaf, x, edges, tables) + self.bias[leaf.name]
+                    value = self._linear(leaf, products, tables) + self.bias[leaf.name]
                     values[leaf.name] = value.reshape(shapes[leaf.name])
                 case "param":
                     values[leaf.name] = self.constant[leaf.name]
                 case "given":
-                    values[leaf.name] = arrays[leaf.name]
+                    values[leaf.name] = given[leaf.name]
         return values
 
-    def _linear(self, leaf: Leaf, x: Array, edges: Array | None, tables: EdgeTables | None) -> Array:
+    def _linear(self, leaf: Leaf, products: Mapping[Place, Array], tables: EdgeTables | None) -> Array:
         """`W f` at every site of a leaf, `(*sites, head, [direction], *indices)`."""
-        weight = self.weight[leaf.name]
         if tables is None or site_of(leaf) == "node":
-            return _product(x, weight)
-        nodes = x.reshape(-1, x.shape[-1])
-        if not leaf.directional:
-            return _on_edges(leaf, nodes, edges, weight, tables, forward=True)
-        if len(self.forward) == 1:
-            return _on_edges(leaf, nodes, edges, weight, tables, forward=self.forward[0])
-        each = [_on_edges(leaf, nodes, edges, weight[:, k], tables, forward=sense) for k, sense in enumerate(self.forward)]
+            return _summed([products[leaf.name, number] for number in range(len(leaf.features))])
+        if not leaf.directional or len(self.forward) == 1:
+            return _at_sites(leaf, products, tables, forward=self.forward[0] if leaf.directional else True)
+        each = [
+            _at_sites(
+                leaf,
+                {place: array[:, :, k] for place, array in products.items() if place[0] == leaf.name},
+                tables,
+                forward=sense,
+            )
+            for k, sense in enumerate(self.forward)
+        ]
         return jnp.stack(each, axis=2)
 
 
-def _on_edges(leaf: Leaf, nodes: Array, edges: Array | None, weight: Array, tables: EdgeTables, *, forward: bool) -> Array:
-    """`W f` for one direction of a ragged topology, `(sites, head, *indices)`: multiplied, then gathered to the sites."""
+def _at_sites(leaf: Leaf, products: Mapping[Place, Array], tables: EdgeTables, *, forward: bool) -> Array:
+    """`W f` for one direction of a ragged topology, `(sites, head, *indices)`: products gathered to the sites."""
     parts: list[Array] = []
-    start = 0
-    for feature in leaf.features:
-        if feature.index is None:
-            source, table = nodes, tables.node(site_of(leaf), forward=forward)
-        else:
-            assert edges is not None
-            source, table = edges, tables.edge(site_of(leaf), feature.index, forward=forward)
-        width = source.shape[-1]
-        part = _product(source, weight[..., start : start + width])
-        parts.append(part if table is None else take(part, table, 0))
-        start += width
+    for number, feature in enumerate(leaf.features):
+        site = site_of(leaf)
+        table = (
+            tables.node(site, forward=forward) if feature.index is None else tables.edge(site, feature.index, forward=forward)
+        )
+        product = products[leaf.name, number]
+        parts.append(product if table is None else take(product, table, 0))
+    return _summed(parts)
+
+
+def _summed(parts: list[Array]) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def _product(features: Array, weight: Array) -> Array:
-    """`W f` over the last axes, multiplied in the features' data type, summed in that of the parameters."""
-    return jnp.tensordot(features, weight.astype(features.dtype), axes=((-1,), (-1,)), preferred_element_type=weight.dtype)
+def products(features: Float[Array, "*sites features"], weights: Mapping[Key, Array]) -> dict[Key, Array]:
+    """`W f` over the last axes for each of several weights, `(*sites, ...)`: one product of matrices for all, since its cost is
+    reading the features. Multiplied in the features' data type, summed in that of the parameters."""
+    if not weights:
+        return {}
+    width, shapes = features.shape[-1], [weight.shape[:-1] for weight in weights.values()]
+    together = jnp.concatenate([weight.reshape(-1, width) for weight in weights.values()])
+    axes = ((-1,), (-1,))
+    product = jnp.tensordot(features, together.astype(features.dtype), axes=axes, preferred_element_type=together.dtype)
+    # Slices would do, but the derivative of each is as wide as all together.
+    parts = jax.lax.split(product, [prod(shape) for shape in shapes], axis=product.ndim - 1)
+    return {key: part.reshape(*features.shape[:-1], *shape) for key, part, shape in zip(weights, parts, shapes, strict=True)}
 
 
 def parameter_shape(scan: Scan, leaf: Leaf) -> tuple[int, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, assert_never
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int32
+from jaxtyping import Array, Float, Int32
 
+from stmlang.lower.tables import take
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.scan import Leaf
 
@@ -67,6 +68,10 @@ class EdgeTables(NamedTuple):
                 return self.middle
             case _:
                 assert_never(site)
+
+    def between(self, nodes: Float[Array, "nodes ..."]) -> Float[Array, "edges ..."]:
+        """Half the sum of what the ends of each edge hold, open ones nothing."""
+        return 0.5 * (take(nodes, self.tail, 0) + take(nodes, self.head, 0))
 
     def edge(self, site: Site, index: Literal["in", "out"], *, forward: bool) -> Int32[Array, " sites"] | None:
         """The edge that `e[index]` reads for each entry; None where entry k is edge k."""

@@ -287,12 +287,8 @@ def rebuilt(scan: CompiledScan, tables: tuple[Bundle, ...]) -> CompiledScan:
 
 def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
     """Tables as JAX arrays: real ones even while a call is traced, since they outlive the trace."""
-
-    def put(table: np.ndarray) -> Array:
-        return jax.device_put(table)  # `jnp.asarray` compiles a program for every shape that it has not seen yet
-
     with jax.ensure_compile_time_eval():
-        return jax.tree.map(put, tables)
+        return jax.device_put(tables)  # `jnp.asarray` compiles a program for every shape that it has not seen yet
 
 
 @partial(jax.jit, static_argnums=(0, 5))

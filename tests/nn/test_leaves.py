@@ -117,3 +117,37 @@ def test_open_edges_see_no_node() -> None:
     entering = int(dag.entering[0])
     weight = np.asarray(layer.leaves.weight["source"])[0, DIM:]
     np.testing.assert_allclose(gates["source"][entering, 0], weight @ named["edge_features"][entering] + 3, atol=1e-5)
+    ends = np.arange(2 * EDGE_DIM, dtype=np.float32).reshape(2, EDGE_DIM)
+    (leaving,) = dag.leaving
+    seen = np.asarray(layer.gates(x, **named, end_features=ends)["source"] - gates["source"])[:, 0]
+    np.testing.assert_allclose(seen[entering], weight @ ends[dag.head[entering]] / 2, atol=1e-5)
+    np.testing.assert_allclose(seen[leaving], weight @ ends[dag.tail[leaving]] / 2, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES[5:], ids=str)
+def test_what_ends_hold_is_as_much_as_its_mean_in_the_features_of_edges(case: Case) -> None:
+    layer = case.layer()
+    x, named = features(layer)
+    ends = np.random.default_rng(3).standard_normal((*layer.op.node_shape, EDGE_DIM)).astype(np.float32)
+    table, dag = np.concatenate([ends, np.zeros((1, EDGE_DIM), np.float32)]), layer.op.dag
+    between = named["edge_features"] + (table[dag.tail] + table[dag.head]) / 2
+    found, wanted = layer.gates(x, **named, end_features=ends), layer.gates(x, edge_features=between)
+    for name in wanted:
+        np.testing.assert_allclose(found[name], wanted[name], atol=1e-5, err_msg=name)
+
+
+def test_ends_may_hold_what_nodes_do() -> None:
+    layer = ScanLayer(CASES[6].op(), DIM, key=jax.random.key(0), edge_dim=DIM)
+    x, _ = features(CASES[6].layer())
+    e = np.random.default_rng(3).standard_normal((layer.op.edge_count, DIM)).astype(np.float32)
+    one, other = (layer(x, edge_features=e, end_features=ends) for ends in (x, jax.numpy.array(x)))
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_all_that_node_features_are_multiplied_with_is_one_matrix() -> None:
+    layer = ScanLayer(CASES[6].op(), DIM, key=jax.random.key(0), edge_dim=DIM)
+    x, _ = features(CASES[6].layer())
+    e = np.zeros((layer.op.edge_count, DIM), np.float32)
+    made = jax.make_jaxpr(lambda x: layer(x, edge_features=e, end_features=x))(x)
+    products = [eqn for eqn in made.eqns if eqn.primitive.name == "dot_general"]
+    assert len(products) == 3, "one for nodes, one for edges, and the projection back"
