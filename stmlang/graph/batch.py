@@ -8,14 +8,15 @@ Buckets are few because sizes are rounded up to
 
     s(0) = 16,    s(k + 1) = the least multiple of 16 that is at least 1.5 s(k):    16, 32, 48, 80, 128, 192, 288, 432, ...
 
-for nodes (of which two are always left for padding) and edges (one), and to a power of two for graphs. Shuffled into batches of
-64, MUTAG comes to 1 bucket and NCI1 to 6, two of which take 98 % of its batches; 15 % (NCI1) to 26 % (MUTAG) is padding.
+for nodes, of which two are always left for padding. Edges, of which one is, are in proportion: the bucket has 1, 9/8, 5/4, 3/2,
+7/4 or 2 times as many as nodes, and so on by powers of two, the least ratio that is not below that of the batch. Graphs have a
+power of two. What programs have room for beside these follows in the same way: `stmlang.graph.buckets`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Shaped
 
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import EIGHTHS, Needs, Room, power_above, ratio_above
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.collate import filled, split, stacked
 from stmlang.graph.dag import DAG, OPEN
@@ -35,11 +36,12 @@ from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import listing
 
 RATIO = 1.5
-"""Neighbouring sizes differ by this factor, unless a call says otherwise."""
+"""Neighbouring numbers of nodes differ by this factor, unless a call says otherwise."""
 RATIOS = (1.01, 16.0)
 """The factors that may be asked for."""
 ALIGNMENT = 16
 """Sizes of nodes and edges are multiples of this."""
+SIZES = ("nodes", "edges", "graphs")
 SPARE_NODES, SPARE_EDGES = 2, 1
 """There is always a pad edge, which leaves one pad node and enters another: what tables are filled up with."""
 MAPPED = "map the scan over a batch of examples with `jax.vmap`"
@@ -49,20 +51,25 @@ MAPPED = "map the scan over a batch of examples with `jax.vmap`"
 class Bucket:
     """All that decides the shapes of a batch: how many nodes, edges and graphs its arrays have room for, padding included.
 
-    Raises SpecError (STM3508) unless these are whole numbers from 0 to 2^31 - 1.
+    `room` is what programs for its batches have room for, the same for all of them; where it is None that is chosen for each
+    batch, by rule. Raises SpecError (STM3508) unless sizes are whole numbers from 0 to 2^31 - 1, and the room has the same.
     """
 
     nodes: int
     edges: int
     graphs: int
+    room: Room | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            size = whole(getattr(self, field.name))
+        for name in SIZES:
+            size = whole(getattr(self, name))
             if size is None or not 0 <= size <= LARGEST:
-                message = f"a bucket cannot have room for {shown(getattr(self, field.name))} {field.name}"
+                message = f"a bucket cannot have room for {shown(getattr(self, name))} {name}"
                 raise refusal("STM3508", message, f"give a whole number from 0 to {LARGEST:,}")
-            object.__setattr__(self, field.name, size)
+            object.__setattr__(self, name, size)
+        if self.room is not None and not _fits(self.room, self):
+            message = f"programs for {self.nodes:,} nodes and {self.edges:,} edges cannot have the room {shown(self.room)}"
+            raise refusal("STM3508", message, "cover batches, which finds it: `Bucket.covering(batches)`")
 
     @staticmethod
     def of(graphs: Iterable[DAG], *, ratio: float = RATIO) -> Bucket:
@@ -73,14 +80,15 @@ class Bucket:
     def covering(parts: Iterable[Bucket | Batch]) -> Bucket:
         """The least bucket that holds whatever one of these buckets, or those of these batches, holds.
 
-        With it, `batch(graphs, bucket=...)` gives all batches of a data set one shape.
+        With it, `batch(graphs, bucket=...)` gives all batches of a data set one shape. Where all parts are batches that goes
+        for everything that shapes of programs depend on: all of these batches, on any scan, share one program.
         """
-        buckets = [part.bucket if isinstance(part, Batch) else part for part in parts]
-        return Bucket(
-            max((bucket.nodes for bucket in buckets), default=0),
-            max((bucket.edges for bucket in buckets), default=0),
-            max((bucket.graphs for bucket in buckets), default=0),
-        )
+        given = list(parts)
+        buckets = [part.bucket if isinstance(part, Batch) else part for part in given]
+        nodes, edges, graphs = (max((getattr(bucket, name) for bucket in buckets), default=0) for name in SIZES)
+        needs = [part.needs for part in given if isinstance(part, Batch)]
+        room = Room.covering(nodes, edges, needs) if given and len(needs) == len(given) else None
+        return Bucket(nodes, edges, graphs, room)
 
 
 class Arrays(NamedTuple):
@@ -121,15 +129,11 @@ class Batch:
     @cached_property
     def dag(self) -> DAG:
         """The padded union as one graph with the one port `edge`, and as many spare line edges as its room has."""
-        return replace(self._union, parts=self.dags, spare_line_edges=self.room.line_edges - self._line_edges)
+        return replace(self._union, parts=self.dags, spare_line_edges=self.room.line_edges - line_count(self._union))
 
     @cached_property
     def _union(self) -> DAG:
         return ragged_dag(self.bucket.nodes, self.tail, self.head)
-
-    @cached_property
-    def _line_edges(self) -> int:
-        return line_count(self._union)
 
     @property
     def arrays(self) -> Arrays:
@@ -138,10 +142,19 @@ class Batch:
 
     @cached_property
     def room(self) -> Room:
-        """What a program has to have room for."""
+        """What a program has to have room for: that of the bucket, else by rule."""
+        return self.bucket.room or Room.of(self.bucket.nodes, self.bucket.edges, self.needs)
+
+    @cached_property
+    def needs(self) -> Needs:
+        """What the graphs take."""
+        edges, nodes = int(self.edge_start[-1]), self.bucket.nodes
+        tail, head = self.tail[:edges], self.head[:edges]
+        arcs = max(
+            int(np.maximum(np.bincount(end, minlength=nodes)[other], 1).sum()) for end, other in ((head, tail), (tail, head))
+        )
         levels = int(node_levels(self._union).max(initial=0)) + 1
-        sizes = np.diff(self.node_start).tolist()
-        return Room.of(self.bucket.nodes, self.bucket.edges, self._line_edges, levels, sizes)
+        return Needs(edges, arcs, levels, tuple(np.diff(self.node_start).tolist()))
 
     def nodes(self, features: Sequence[Any]) -> Shaped[np.ndarray, "nodes ..."]:
         """Node features of the batch, zero for padding, from those of each graph, `(its nodes, ...)`.
@@ -200,7 +213,7 @@ def batch(
     nodes, edges, count = int(node_start[-1]), int(edge_start[-1]), len(dags)
     _refuse_small(chosen, Bucket(nodes, edges, count))
     shift = np.repeat(node_start[:-1], edge_counts)
-    return Batch(
+    made = Batch(
         bucket=chosen,
         tail=_padded(shift + _joined([dag.tail for dag in dags]), chosen.edges, nodes),
         head=_padded(shift + _joined([dag.head for dag in dags]), chosen.edges, chosen.nodes - 1),
@@ -212,14 +225,24 @@ def batch(
         edge_start=edge_start,
         dags=tuple(dags),
     )
+    if chosen.room is not None:
+        _refuse_small_room(chosen.room, made.needs)
+    return made
 
 
 def _bucket(dags: list[DAG], ratio: float) -> Bucket:
     """The bucket by rule for graphs that can stand in a batch."""
     _refuse_ratio(ratio)
     nodes, edges = (int(counts.sum()) for counts in _counts(dags))
-    graphs = 1 << max(len(dags) - 1, 0).bit_length()
-    return Bucket(_rounded(nodes + SPARE_NODES, ratio), _rounded(edges + SPARE_EDGES, ratio), graphs)
+    needed = nodes + SPARE_NODES, edges + SPARE_EDGES
+    size = _rounded(needed[0], ratio)
+    numerator, denominator = ratio_above(needed[1], needed[0], EIGHTHS)
+    return Bucket(size, _aligned(size * numerator, denominator, needed[1]), power_above(len(dags)))
+
+
+def _fits(room: object, bucket: Bucket) -> bool:
+    """Whether this is a room for the bucket's nodes and edges."""
+    return isinstance(room, Room) and (room.nodes, room.edges) == (bucket.nodes, bucket.edges)
 
 
 def _given_bucket(bucket: object) -> Bucket:
@@ -242,6 +265,11 @@ def _rounded(count: int, ratio: float) -> int:
     while size < count:
         size = ALIGNMENT * ceil(size * ratio / ALIGNMENT)
     return min(size, max(count, LARGEST))
+
+
+def _aligned(numerator: int, denominator: int, least: int) -> int:
+    """The quotient of two numbers, or a bit more; no more than an array may have, unless so many are needed."""
+    return min(-(-numerator // (denominator * ALIGNMENT)) * ALIGNMENT, max(least, LARGEST))
 
 
 def _batchable(graphs: Iterable[DAG]) -> list[DAG]:
@@ -301,10 +329,10 @@ def _refuse_above_bound(what: str, counts: Int64[np.ndarray, " count"], bound: i
 def _refuse_small(bucket: Bucket, needed: Bucket) -> None:
     """Refuses a bucket without room for a batch, or for the pad nodes that its pad edges join."""
     help = "choose a larger one, or cover the batches: `Bucket.covering(batches)`"
-    for field in fields(Bucket):
-        need, room = getattr(needed, field.name), getattr(bucket, field.name)
+    for name in SIZES:
+        need, room = getattr(needed, name), getattr(bucket, name)
         if need > room:
-            raise refusal("STM3508", f"the batch has {need:,} {field.name} and the bucket room for {room:,}", help)
+            raise refusal("STM3508", f"the batch has {need:,} {name} and the bucket room for {room:,}", help)
     for what, need, room, spare in (
         ("nodes", needed.nodes, bucket.nodes, SPARE_NODES),
         ("edges", needed.edges, bucket.edges, SPARE_EDGES),
@@ -312,6 +340,15 @@ def _refuse_small(bucket: Bucket, needed: Bucket) -> None:
         if need + spare > room:
             message = f"the batch has {need:,} {what} and the bucket room for {room:,}, which has to be {spare} more"
             raise refusal("STM3508", message, help, "what fills up a bucket is an edge, or more, from one pad node to another")
+
+
+def _refuse_small_room(room: Room, needs: Needs) -> None:
+    """Refuses a bucket whose programs have no room for a batch."""
+    lacking = room.lacks(needs)
+    if lacking is not None:
+        what, need, most = lacking
+        help = "cover this batch too: `Bucket.covering(batches)`; or cover buckets, which leaves the rest open"
+        raise refusal("STM3508", f"the batch has {need:,} {what} and the programs of the bucket room for {most:,}", help)
 
 
 def _counts(dags: list[DAG]) -> tuple[Int64[np.ndarray, " count"], Int64[np.ndarray, " count"]]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 
-from stmlang.graph.buckets import half_octave_above
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import within
 from stmlang.graph.levels import latest_levels, node_levels
@@ -150,15 +149,22 @@ def step_count(level_sizes: Int64[np.ndarray, " levels"], width: int) -> int:
     return int((-(-level_sizes // width)).sum())
 
 
-def steps(arcs: Arcs, width: int, roomy: bool = False) -> Steps:
-    """The tables of a sweep whose steps have `width` arcs. `roomy` ones have shapes that many graphs share: U = I = W, which is
-    `width`, T is filled up to one of few numbers, and every item has a slot. Raises SpecError (STM3304) where tables have more
-    than 2^31 - 1 entries."""
+def most_steps(arcs: int, levels: int, width: int) -> int:
+    """As many steps as a sweep over so many arcs in so many levels can take: in each level one step may be narrow."""
+    return max(1, (arcs + levels * (width - 1)) // width)
+
+
+def steps(arcs: Arcs, width: int, room: int | None = None) -> Steps:
+    """The tables of a sweep whose steps have `width` arcs. With `room` for so many steps, no less than there are, their shapes
+    are the same for many graphs: U = I = W, which is `width`, T is `room`, and every item has a slot. Raises SpecError
+    (STM3304) where tables have more than 2^31 - 1 entries."""
+    roomy = room is not None
     order = np.lexsort((arcs.edge, arcs.write, arcs.level))
     sizes = np.bincount(arcs.level, minlength=1)
     width = width if roomy else max(1, min(width, int(sizes.max())))
     rows_of = -(-sizes // width)
-    count = half_octave_above(int(rows_of.sum())) if roomy else int(rows_of.sum())
+    count = int(rows_of.sum()) if room is None else room
+    assert count >= rows_of.sum(), "the room is for fewer steps than there are"
     if count * width > LARGEST:
         raise SpecError([_too_large(count, width)])
     place = within(sizes)

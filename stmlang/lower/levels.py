@@ -30,6 +30,7 @@ from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.gates import act, heard, straight, written
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.tables import ABSENT, Places, take
+from stmlang.plan.levels import StepShape
 
 
 class Rows(NamedTuple):
@@ -66,26 +67,26 @@ class Levels(NamedTuple):
     origin: Int[Places, " edge"]
 
 
-def node_levels_tables(dag: DAG, width: int, roomy: bool) -> Levels:
-    """Tables for node states, with `width` edges to a step; `roomy` ones have shapes that many graphs share."""
+def node_levels_tables(dag: DAG, shape: StepShape) -> Levels:
+    """Tables for node states, in steps of that shape."""
     arcs = node_arcs(dag)
-    return _tables(dag, arcs, node_arcs(dag.reversed()), arcs.read, width, roomy)
+    return _tables(dag, arcs, node_arcs(dag.reversed()), arcs.read, shape)
 
 
-def edge_levels_tables(dag: DAG, width: int, roomy: bool) -> Levels:
-    """Tables for edge states, with `width` line edges to a step; likewise."""
+def edge_levels_tables(dag: DAG, shape: StepShape) -> Levels:
+    """Tables for edge states; likewise."""
     back = edge_arcs(dag.reversed())
     number = np.append(reversed_line_edges(dag), NONE)[back.number]
-    return _tables(dag, edge_arcs(dag), replace(back, number=number), np.arange(dag.edge_count), width, roomy)
+    return _tables(dag, edge_arcs(dag), replace(back, number=number), np.arange(dag.edge_count), shape)
 
 
-def _tables(dag: DAG, ahead: Arcs, back: Arcs, origin: np.ndarray, width: int, roomy: bool) -> Levels:
+def _tables(dag: DAG, ahead: Arcs, back: Arcs, origin: np.ndarray, shape: StepShape) -> Levels:
     tail, head = (np.where(end < 0, ABSENT, end).astype(np.int32) for end in (dag.tail, dag.head))
-    return Levels(_walk(ahead, width, roomy), _walk(back, width, roomy), tail, head, origin.astype(np.int32))
+    return Levels(_walk(ahead, shape), _walk(back, shape), tail, head, origin.astype(np.int32))
 
 
-def _walk(arcs: Arcs, width: int, roomy: bool) -> Walk:
-    made = steps(arcs, width, roomy)
+def _walk(arcs: Arcs, shape: StepShape) -> Walk:
+    made = steps(arcs, shape.width, shape.room)
     rows = Rows(*(getattr(made, name) for name in Rows._fields))
     return Walk(rows, made.slot, np.arange(made.slot_count, dtype=np.int32), made.initial, made.final)
 

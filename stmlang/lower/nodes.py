@@ -14,7 +14,7 @@ from stmlang.lower.levels import Levels, node_levels_tables, run_levels
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.tables import ABSENT, Places, take
-from stmlang.plan.levels import node_profile, sweep_width
+from stmlang.plan.levels import node_profile, step_shape
 
 
 class Single(NamedTuple):
@@ -64,8 +64,8 @@ class Walks(NamedTuple):
 
 
 def _tables(setup: Setup) -> Tables:
-    width = sweep_width(setup.problem, node_profile(setup.problem, setup.dag))
-    return Walks(node_levels_tables(setup.dag, width, setup.problem.room is not None), single_tables(setup))
+    shape = step_shape(setup.problem, node_profile(setup.problem, setup.dag))
+    return Walks(node_levels_tables(setup.dag, shape), single_tables(setup))
 
 
 def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:

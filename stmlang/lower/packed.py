@@ -22,7 +22,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Int64
+from jaxtyping import Array, Float, Int
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
@@ -33,7 +33,7 @@ from stmlang.lower.block import contract
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import Closed, Outputs, Setup, Tables
 from stmlang.lower.tables import ABSENT, Places, take
-from stmlang.plan.levels import edge_profile, sweep_width
+from stmlang.plan.levels import Profile, StepShape, edge_profile, step_shape
 
 Rows = Float[Array, "item lane place"]
 
@@ -73,7 +73,7 @@ class Packed(NamedTuple):
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def packed_tables(setup: Setup, profile: Int64[np.ndarray, " levels"], sweep: Callable[[DAG, int], Sweep]) -> Packed:
+def packed_tables(setup: Setup, profile: Profile, sweep: Callable[[DAG, StepShape], Sweep]) -> Packed:
     """The tables of a direction; `sweep` makes those of a sweep over its items, whose levels have the arcs of `profile`."""
     problem, dag = setup.problem, setup.dag
     room = problem.room
@@ -86,24 +86,24 @@ def packed_tables(setup: Setup, profile: Int64[np.ndarray, " levels"], sweep: Ca
     node[places] = np.arange(len(places))
     order = np.argsort(dag.head, kind="stable")
     ends = (part.astype(np.int32) for part in (dag.tail, dag.head, order, place, column, node.reshape(room.tiles, room.tile)))
-    return Packed(sweep(dag, sweep_width(problem, profile, room.tile)), *ends)
+    return Packed(sweep(dag, step_shape(problem, profile, room.tile)), *ends)
 
 
 def _tables(setup: Setup) -> Tables:
     return packed_tables(setup, edge_profile(setup.problem, setup.dag), _edge_sweep)
 
 
-def _edge_sweep(dag: DAG, width: int) -> Sweep:
+def _edge_sweep(dag: DAG, shape: StepShape) -> Sweep:
     back = edge_arcs(dag.reversed())
     back = replace(back, number=np.append(reversed_line_edges(dag), NONE)[back.number])
     line = np.concatenate([dag.line_edges, np.full((dag.spare_line_edges, 2), ABSENT)]).astype(np.int32)
-    return Sweep(steps_of(edge_arcs(dag), width), steps_of(back, width), line[:, 0], line[:, 1])
+    return Sweep(steps_of(edge_arcs(dag), shape), steps_of(back, shape), line[:, 0], line[:, 1])
 
 
-def steps_of(arcs: Arcs, width: int) -> Steps:
+def steps_of(arcs: Arcs, shape: StepShape) -> Steps:
     """The tables of one sense."""
-    made = steps(arcs, width, roomy=True)
-    added_to = np.concatenate([made.added_to, np.full((len(made.added_to), 1), width, np.int32)], axis=1)
+    made = steps(arcs, shape.width, shape.room)
+    added_to = np.concatenate([made.added_to, np.full((len(made.added_to), 1), shape.width, np.int32)], axis=1)
     return Steps(made.read, made.number, np.take_along_axis(added_to, made.part_of, axis=1), made.write)
 
 

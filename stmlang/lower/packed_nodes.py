@@ -14,16 +14,16 @@ from stmlang.lower.operands import Operands
 from stmlang.lower.packed import Packed, Rows, Sweep, at_heads, outputs_by, packed_tables, placed, propagated, scalar, steps_of
 from stmlang.lower.strategy import Closed, Setup, Tables
 from stmlang.lower.tables import take
-from stmlang.plan.levels import node_profile
+from stmlang.plan.levels import StepShape, node_profile
 
 
 def _tables(setup: Setup) -> Tables:
     return packed_tables(setup, node_profile(setup.problem, setup.dag), _sweep)
 
 
-def _sweep(dag: DAG, width: int) -> Sweep:
+def _sweep(dag: DAG, shape: StepShape) -> Sweep:
     ahead, back = node_arcs(dag), node_arcs(dag.reversed())
-    return Sweep(steps_of(ahead, width), steps_of(back, width), dag.tail.astype(np.int32), dag.head.astype(np.int32))
+    return Sweep(steps_of(ahead, shape), steps_of(back, shape), dag.tail.astype(np.int32), dag.head.astype(np.int32))
 
 
 def _gating(made: Packed, operands: Operands) -> Rows:

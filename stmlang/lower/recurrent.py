@@ -16,15 +16,15 @@ from stmlang.lower.merge import node_border
 from stmlang.lower.operands import STATE_AXES, Operands, lanes_of
 from stmlang.lower.strategy import Setup, Stepwise, Tables
 from stmlang.lower.sweep import grid_sweep, run_sweep
-from stmlang.plan.levels import edge_profile, sweep_width
+from stmlang.plan.levels import edge_profile, step_shape
 
 
 def _tables(setup: Setup) -> Tables:
     if setup.axes is not None:
         ones = (1,) * len(setup.axes)
         return grid_sweep(setup.axes, ones, node_border(len(setup.axes)))
-    width = sweep_width(setup.problem, edge_profile(setup.problem, setup.dag))
-    return edge_levels_tables(setup.dag, width, setup.problem.room is not None)
+    shape = step_shape(setup.problem, edge_profile(setup.problem, setup.dag))
+    return edge_levels_tables(setup.dag, shape)
 
 
 def _run(setup: Setup, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:

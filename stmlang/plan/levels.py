@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
-from stmlang.graph.steps import edge_level_sizes, node_arcs, step_count
+from stmlang.graph.steps import edge_level_sizes, most_steps, node_arcs, step_count
 from stmlang.plan.candidate import Candidate, Stage
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
@@ -20,37 +21,61 @@ LARGEST_STEP = 2**20
 """Bytes of states in a step: what it goes over again and again should stay in the cache."""
 
 
-def sweep_width(problem: Problem, sizes: Int64[np.ndarray, " levels"], state: int | None = None) -> int:
-    """The arcs in a step for levels of so many: wide steps are few, narrow ones pad less. `state` is how many numbers an arc
-    takes from one item to another, those of the scan's states unless it says otherwise."""
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """How many arcs the levels of a sweep have. Of graphs that come at run time that is not known (`sizes` is None), but that
+    `arcs` are in at most `levels` levels."""
+
+    arcs: int
+    levels: int
+    sizes: Int64[np.ndarray, " levels"] | None = None
+
+    @property
+    def widest(self) -> int:
+        """The most arcs that a level may have."""
+        return self.arcs if self.sizes is None else int(self.sizes.max(initial=1))
+
+    def steps(self, width: int) -> int:
+        """How many steps of `width` arcs there are, or what there is room for."""
+        return most_steps(self.arcs, self.levels, width) if self.sizes is None else step_count(self.sizes, width)
+
+
+class StepShape(NamedTuple):
+    """The arcs in a step of a sweep; of graphs that come at run time, the steps that there is room for, else None."""
+
+    width: int
+    room: int | None
+
+
+def step_shape(problem: Problem, profile: Profile, state: int | None = None) -> StepShape:
+    """How a sweep is cut into steps: wide ones are few, narrow ones pad less. `state` is how many numbers an arc takes from one
+    item to another, those of the scan's states unless it says otherwise."""
     each = problem.batch * problem.heads * (problem.state if state is None else state) * problem.accumulator
     fixed = max(1, STEP_BYTES // max(1, each))
-    widest = int(sizes.max(initial=1))
+    widest = max(1, profile.widest)
     best, width = (float("inf"), 1), 8
     while True:
-        best = min(best, (step_count(sizes, min(width, widest)) * (min(width, widest) + fixed), min(width, widest)))
+        arcs = min(width, widest)
+        best = min(best, (profile.steps(arcs) * (arcs + fixed), arcs))
         width *= 2
         if width >= 2 * widest or width * each > max(LARGEST_STEP, 16 * each):
-            return best[1]
+            return StepShape(best[1], profile.steps(best[1]) if profile.sizes is None else None)
 
 
-def node_profile(problem: Problem, dag: DAG | None) -> Int64[np.ndarray, " levels"]:
-    """The arcs of each level of a sweep over node states; of graphs given at run time, a profile that their room decides."""
+def node_profile(problem: Problem, dag: DAG | None) -> Profile:
+    """The arcs of each level of a sweep over node states; of graphs given at run time, what their room says of them."""
     if problem.room is not None or dag is None:
-        return _profile(problem.counts.edges, problem.counts.levels)
-    return np.bincount(node_arcs(dag).level, minlength=1)
+        return Profile(problem.counts.edges, max(problem.counts.levels - 1, 1))
+    sizes = np.bincount(node_arcs(dag).level, minlength=1)
+    return Profile(int(sizes.sum()), len(sizes), sizes)
 
 
-def edge_profile(problem: Problem, dag: DAG | None) -> Int64[np.ndarray, " levels"]:
-    """The same for edge states."""
+def edge_profile(problem: Problem, dag: DAG | None) -> Profile:
+    """The same for edge states: a level of arcs leads from one level of nodes to a higher one, so there is one less of them."""
     if problem.room is not None or dag is None:
-        return _profile(problem.counts.edges + problem.counts.line_edges, problem.counts.levels)
-    return edge_level_sizes(dag)
-
-
-def _profile(arcs: int, levels: int) -> Int64[np.ndarray, " levels"]:
-    """Falling evenly, since most graphs have more beginnings than ends."""
-    return -(-2 * arcs * np.arange(levels, 0, -1, dtype=np.int64) // (levels * (levels + 1)))
+        return Profile(problem.counts.line_edges, max(problem.counts.levels - 1, 1))
+    sizes = edge_level_sizes(dag)
+    return Profile(int(sizes.sum()), len(sizes), sizes)
 
 
 def branchless(dag: DAG) -> bool:
@@ -104,15 +129,13 @@ NODE_PASSES, EDGE_PASSES = (10, 28), (8, 15)
 on a CPU. An arc of node states does what a line edge does and what an edge does."""
 
 
-def level_sweep(
-    name: str, problem: Problem, sizes: Int64[np.ndarray, " levels"], passes: tuple[int, int], held: int, alive: int
-) -> Candidate:
+def level_sweep(name: str, problem: Problem, profile: Profile, passes: tuple[int, int], held: int, alive: int) -> Candidate:
     """The costs of a sweep over arcs: per arc one gate or two applied, a source and a mark; each direction of a ragged topology
     is a loop of its own. `passes` is how often a step, and one of the adjoint, read or write the numbers of an arc's state.
     Training keeps `held` states, a forward sweep `alive` ones."""
     lanes, state, item = problem.lanes, problem.state, problem.accumulator
-    width = sweep_width(problem, sizes)
-    count = step_count(sizes, width)
+    width = step_shape(problem, profile).width
+    count = profile.steps(width)
     arcs = lanes * count * width
     sweep = Stage(
         "level sweep",

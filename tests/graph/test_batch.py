@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -36,6 +37,10 @@ def empty(nodes: int) -> DAG:
 
 
 PAIR = ragged_dag(2, np.asarray([0]), np.asarray([1]))
+
+
+def path(nodes: int) -> DAG:
+    return ragged_dag(nodes, np.arange(nodes - 1), np.arange(1, nodes))
 
 
 def ends(dag: DAG) -> list[list[int]]:
@@ -99,15 +104,22 @@ def test_few_graphs_and_none() -> None:
 
 
 def test_sizes_of_buckets() -> None:
-    def size(edges: int, ratio: float = 1.5) -> int:
-        zeros = np.zeros(edges, np.int64)
-        return Bucket.of([ragged_dag(2, zeros, zeros + 1)], ratio=ratio).edges
+    def size(count: int, ratio: float = 1.5) -> int:
+        return Bucket.of([empty(count)], ratio=ratio).nodes
 
     assert sorted({size(count) for count in range(1000)}) == [16, 32, 48, 80, 128, 192, 288, 432, 656, 992, 1488]
-    assert [size(count) for count in (15, 16, 655, 656)] == [16, 32, 656, 992]
-    assert sorted({size(count, 2) for count in range(257)}) == [16, 32, 64, 128, 256, 512]
-    assert size(20_000, 1.01) >= 20_000
-    assert [Bucket.of([empty(count)]).nodes for count in (13, 14, 15, 30, 31)] == [16, 16, 32, 32, 48]
+    assert [size(count) for count in (13, 14, 15, 30, 31, 654, 655)] == [16, 16, 32, 32, 48, 656, 992]
+    assert sorted({size(count, 2) for count in range(255)}) == [16, 32, 64, 128, 256]
+    assert size(20_000, 1.01) >= 20_002
+
+    def edges(nodes: int, count: int) -> int:
+        zeros = np.zeros(count, np.int64)
+        return Bucket.of([ragged_dag(nodes, zeros, zeros + 1)]).edges
+
+    assert [edges(654, count) for count in (0, 9, 655, 656, 737, 738, 983, 984, 1311, 1312)] == [
+        *(16, 16, 656, 752, 752, 832, 992, 1152, 1312, 1488)
+    ]
+    assert edges(430, 640) == 656  # 640 / 430 is a bit less than 3/2, and so is the room
     assert [Bucket.of([PAIR] * count).graphs for count in (0, 1, 2, 3, 64, 65)] == [1, 1, 2, 4, 64, 128]
 
 
@@ -115,9 +127,13 @@ def test_sizes_of_buckets() -> None:
 def test_one_bucket_for_several_batches(lists: list[list[DAG]]) -> None:
     batches = [batch(dags) for dags in lists]
     bucket = Bucket.covering(batches)
-    assert bucket == Bucket.covering(Bucket.of(dags) for dags in lists)
+    sizes = Bucket.covering(Bucket.of(dags) for dags in lists)
+    assert sizes == replace(bucket, room=None)
+    assert (bucket.room is None) == (not lists)
+    assert Bucket.covering([*batches, sizes]) == sizes
     remade = [batch(dags, bucket=bucket) for dags in lists]
     assert {made.bucket for made in remade} <= {bucket}
+    assert {made.room for made in remade} <= {bucket.room}
     for made, before in zip(remade, batches, strict=True):
         assert [ends(part) for part in parts(made)] == [ends(part) for part in parts(before)]
         assert find_cycle(made.dag.tail, made.dag.head, bucket.nodes) is None
@@ -147,7 +163,9 @@ def tudataset(name: str) -> list[DAG]:
     return [ragged_dag(int(size), a - first, b - first) for size, first, (a, b) in zip(sizes, start, ends, strict=True)]
 
 
-@pytest.mark.parametrize(("name", "distinct", "padding"), [("MUTAG", 1, 0.27), ("NCI1", 6, 0.16), ("PTC_FM", 6, 0.19)])
+@pytest.mark.parametrize(
+    ("name", "distinct", "padding"), [("MUTAG", 1, 0.36), ("PTC_FM", 5, 0.24), ("NCI1", 4, 0.22), ("PROTEINS", 8, 0.33)]
+)
 def test_a_data_set_makes_a_handful_of_buckets(name: str, distinct: int, padding: float) -> None:
     """Twenty epochs of shuffled batches of 64, and what part of nodes and edges is padding, on average."""
     dags = tudataset(name)
@@ -258,6 +276,22 @@ BAD: dict[str, tuple[Any, Refusal]] = {
     "no spare nodes": (
         lambda: batch(TWO, bucket=Bucket(6, 4, 2)),
         Refusal("STM3508", "the batch has 5 nodes and the bucket room for 6", "from one pad node to another"),
+    ),
+    "many levels": (
+        lambda: batch([path(30)], bucket=Bucket.covering([batch([path(20)]), batch([empty(30)])])),
+        Refusal("STM3508", "the batch has 30 levels and the programs of the bucket room for 24", "cover this batch too"),
+    ),
+    "a large graph": (
+        lambda: batch([empty(40)], bucket=Bucket.covering([batch([empty(32)] * 2)])),
+        Refusal("STM3508", "40 nodes in one graph and the programs of the bucket room for 32", "cover this batch too"),
+    ),
+    "the room of another bucket": (
+        lambda: Bucket(20, 16, 1, batch([PAIR]).room),
+        Refusal("STM3508", "programs for 20 nodes and 16 edges cannot have the room Room(nodes=16", "Bucket.covering(batches)"),
+    ),
+    "a number for a room": (
+        lambda: Bucket(20, 16, 1, 7),
+        Refusal("STM3508", "cannot have the room 7", "Bucket.covering(batches)"),
     ),
     "negative room": (lambda: Bucket(-1, 0, 0), Refusal("STM3508", "room for -1 nodes", "a whole number from 0")),
     "half a graph": (lambda: Bucket(1, 1, 0.5), Refusal("STM3508", "room for 0.5 graphs", "a whole number from 0")),

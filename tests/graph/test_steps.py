@@ -9,12 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stmlang.graph.buckets import half_octave_above
 from stmlang.graph.build import complete_tree, ragged_dag
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import latest_levels, node_levels
 from stmlang.graph.line import reversed_line_edges
-from stmlang.graph.steps import Arcs, Steps, edge_arcs, edge_level_sizes, node_arcs, step_count, steps, thrifty_levels
+from stmlang.graph.steps import (
+    Arcs,
+    Steps,
+    edge_arcs,
+    edge_level_sizes,
+    most_steps,
+    node_arcs,
+    step_count,
+    steps,
+    thrifty_levels,
+)
 from stmlang.source.diagnostic import SpecError
 from tests.graph.graphs import banded, ragged_dags, trees
 
@@ -52,6 +61,11 @@ def run(made: Steps, initial: Numbers, collect: Callable[[Numbers, Numbers], Num
     return buffer[np.minimum(slot[made.final], size)]
 
 
+def room(arcs: Arcs, width: int) -> int:
+    """Steps enough for any sweep over so many arcs in so many levels."""
+    return most_steps(len(arcs.level), len(np.unique(arcs.level)), width)
+
+
 def summed(values: Numbers, places: Numbers, count: int) -> Numbers:
     total = np.zeros(count + 1, np.int64)
     np.add.at(total, places, values)
@@ -75,7 +89,7 @@ def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: b
     first, last = np.where(dag.tail == OPEN, 1, out), np.where(dag.head == OPEN, 1, into)
     added = np.append(np.where(dag.tail == OPEN, 0, source), 0)
     first, last = np.append(first, 0), np.append(last, 0)
-    nodes = steps(node_arcs(dag), width, roomy)
+    nodes = steps(node_arcs(dag), width, room(node_arcs(dag), width) if roomy else None)
 
     def by_node(t: int, arcs: Numbers) -> Numbers:
         states = summed(arcs, nodes.part_of[t], nodes.edge.shape[1]) + added[nodes.opening[t]]
@@ -87,7 +101,7 @@ def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: b
     assert run(nodes, initial, gates, by_node, held).tolist() == wanted.tolist()
     line = dag.line_edges
     transition = np.append(into[line[:, 0]] * out[line[:, 1]] % PRIME, 1)
-    edges = steps(edge_arcs(dag), width, roomy)
+    edges = steps(edge_arcs(dag), width, room(edge_arcs(dag), width) if roomy else None)
 
     def by_edge(t: int, arcs: Numbers) -> Numbers:
         return summed(arcs, edges.part_of[t], edges.edge.shape[1]) + added[edges.opening[t]]
@@ -139,12 +153,20 @@ def test_buffers_are_as_wide_as_what_is_alive() -> None:
 @given(dag=st.one_of(ragged_dags(), trees()), width=st.integers(1, 9))
 def test_roomy_tables_have_shapes_of_the_sizes_alone(dag: DAG, width: int) -> None:
     for arcs in (node_arcs(dag), edge_arcs(dag)):
-        made = steps(arcs, width, roomy=True)
-        count = half_octave_above(step_count(np.bincount(arcs.level, minlength=1), width))
+        count = room(arcs, width)
+        made = steps(arcs, width, count)
         for table in (made.read, made.number, made.part_of, made.edge, made.opening, made.added_to, made.write):
             assert table.shape == (count, width)
         assert made.slot.shape == (arcs.items + width,)
         assert made.slot_count == arcs.items
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=9), st.integers(1, 9))
+def test_no_sweep_takes_more_steps_than_there_is_room_for(levels: list[int], width: int) -> None:
+    """And some take as many."""
+    assert step_count(np.asarray(levels), width) <= most_steps(sum(levels), len(levels), width)
+    narrow = [1 + width * (size // width) for size in levels]
+    assert step_count(np.asarray(narrow), width) == most_steps(sum(narrow), len(levels), width)
 
 
 def test_a_wide_level_does_not_widen_the_others() -> None:

@@ -78,9 +78,8 @@ def results(on: Any, here: Batch, trees: list[Tree]) -> Iterator[np.ndarray]:
 
 # --- C19: what is traced again
 
-MOST = 12
-"""Programs for thirty-two sizes. What programs of one bucket differ by is filled up too: steps and tiles to half octaves, line
-edges and the sizes of tiles to powers of two, levels to powers of four."""
+MOST = 8
+"""Programs for thirty-two sizes."""
 GATES = "    source = sigmoid(linear(x))\n    transition = sigmoid(linear(x))\n    mark = tanh(linear(x))\n"
 
 

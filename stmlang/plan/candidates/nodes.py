@@ -29,9 +29,9 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     if reason := needs_node_states(problem):
         return Rejection(NAME, reason)
     counts = problem.counts
-    sizes = node_profile(problem, problem.dag)
+    profile = node_profile(problem, problem.dag)
     held = counts.nodes + counts.entering
-    return level_sweep(NAME, problem, sizes, NODE_PASSES, held, min(held, counts.slots + counts.entering))
+    return level_sweep(NAME, problem, profile, NODE_PASSES, held, min(held, counts.slots + counts.entering))
 
 
 STRATEGY = Strategy(NAME, "sweep over levels, one state a node", propose, build, at_run_time=True)

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-from jaxtyping import Int64
-
 from stmlang.graph.buckets import LARGEST_TILE
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
-from stmlang.plan.levels import edge_profile, needs_line_edges, sweep_width
+from stmlang.plan.levels import Profile, edge_profile, needs_line_edges, step_shape
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, shared_passes, takes_no_settings
 
@@ -41,17 +38,17 @@ def needs_tiles(problem: Problem) -> str | None:
     if room is None:
         return "it is for graphs that come at run time"
     if room.tiles == 0:
-        return f"it packs graphs of at most {LARGEST_TILE} nodes, and here one has more than {room.tile // 2}"
+        return f"it packs graphs of at most {LARGEST_TILE} nodes, and here one has more"
     return needs_scalar_gates(problem)
 
 
-def packed_cost(name: str, problem: Problem, profile: Int64[np.ndarray, " levels"], held_items: int) -> Candidate:
+def packed_cost(name: str, problem: Problem, profile: Profile, held_items: int) -> Candidate:
     """The costs of rows of so many items, the levels of whose sweep have the arcs of `profile`."""
     room = problem.room
     assert room is not None
     tile, tiles, counts, item = room.tile, room.tiles, problem.counts, problem.accumulator
-    width = sweep_width(problem, profile, tile)
-    steps = problem.directions * int((-(-profile // width)).sum())
+    width = step_shape(problem, profile, tile).width
+    steps = problem.directions * profile.steps(width)
     arcs = problem.batch * problem.heads * steps * width
     rows = problem.lanes * (counts.nodes + counts.edges + 2 * held_items) * tile
     sweep = Stage("sweep of rows", "vector", 2 * arcs * tile, STEP_PASSES * arcs * tile * item, steps=steps, ops=20)

@@ -31,8 +31,8 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     if problem.axes is None:
         if reason := needs_line_edges(problem):
             return Rejection(NAME, reason)
-        sizes, held = edge_profile(problem, problem.dag), counts.edges + counts.entering
-        return level_sweep(NAME, problem, sizes, EDGE_PASSES, held, counts.slots)
+        profile, held = edge_profile(problem, problem.dag), counts.edges + counts.entering
+        return level_sweep(NAME, problem, profile, EDGE_PASSES, held, counts.slots)
     sweep = _sweep(problem)
     # Training keeps what a step reads, passes on, adds and marks, each of the size of its states, padded to the widest level.
     stored = 4 * problem.lanes * counts.levels * counts.step_edges * problem.state * item
