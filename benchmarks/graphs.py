@@ -2,10 +2,14 @@
 
     python -m benchmarks.graphs --sets FOLDER                   a folder of TUDataset folders, NCI1 among them
     python -m benchmarks.graphs --sets FOLDER --flow RASTER     and a river, from its flow directions
+    python -m benchmarks.graphs --sets FOLDER --epoch           instead, an epoch of training on NCI1
 
 64 molecules of NCI1, 4 heads of 24, both directions, in P-mode and in D-mode, forward and backward; every strategy that takes
 them, and a GIN layer of width 128 in plain JAX. The candidates and the GIN layer run in turns in one process; milliseconds are
 medians, ratios medians of turns. Written to build/bench/graphs.json.
+
+The epoch is the second one of the first fold of the study of small graphs, judging included: nothing is compiled in it, and
+nothing left out. pLSTM and a GIN of four rounds follow each other in one process. Written to build/bench/epoch.json.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -27,6 +31,13 @@ import numpy as np
 
 import stmlang
 from benchmarks.compile_time import machine
+from stmlang.experiments.folds.graphs import bucket, evaluated
+from stmlang.experiments.folds.memory import keep_freed_memory
+from stmlang.experiments.folds.training import Trainer
+from stmlang.experiments.tudataset.classes import Classes
+from stmlang.experiments.tudataset.data import folds, load
+from stmlang.experiments.tudataset.settings import Entry, Model, Settings
+from stmlang.experiments.tudataset.study import folder, maker
 from stmlang.graph import Batch, batch, from_edges
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers.d8 import read_flow
@@ -167,12 +178,57 @@ def flow(path: Path) -> dict[str, Any]:
     }
 
 
+def epoch(name: str, settings: Settings, model: Model) -> dict[str, Any]:
+    """Seconds by the clock and of the processors in the second epoch of a model's training on the first fold, judging included,
+    and in the first one, which compiles."""
+    graphs = load(folder(name, settings), name)
+    splits = folds(graphs, settings)
+    entry = Entry(model, None if model == "plstm" else 4)
+    trainer = Trainer(maker(entry, graphs, settings), Classes(graphs), bucket(graphs.dags, splits, settings), settings)
+    state, spent = trainer.start(splits[0]), list[tuple[float, float]]()
+    for _ in range(2):
+        start = time.perf_counter(), time.process_time()
+        state = trainer.epoch(state, splits[0])
+        spent.append((time.perf_counter() - start[0], time.process_time() - start[1]))
+    (first, _), (seconds, processor_seconds) = spent
+    counts = {"graphs": len(splits[0].train), "judged": len(evaluated(splits[0])), "programs": trainer.programs}
+    return {"model": str(entry), **counts, "first": first, "seconds": seconds, "processor_seconds": processor_seconds}
+
+
+def epochs(sets: Path, name: str) -> list[dict[str, Any]]:
+    """A row for pLSTM, and one for the graph isomorphism network. Prints them and how they compare."""
+    keep_freed_memory()
+    models: tuple[Model, ...] = ("gin", "plstm")
+    rows = [epoch(name, Settings(data=sets), model) for model in models]
+    for row in rows:
+        print(
+            "{model:8}{graphs:,} graphs, {judged} judged: {seconds:.2f} s, {processor_seconds:.2f} s of processors; "
+            "first epoch {first:.1f} s, {programs} programs".format(**row)
+        )
+    gin, plstm = rows
+    ratios = (plstm[what] / gin[what] for what in ("seconds", "processor_seconds"))
+    print("ratio {:.1f} by the clock, {:.1f} of processors".format(*ratios))
+    return rows
+
+
+def write(path: Path, found: dict[str, Any]) -> None:
+    """What was measured, with the machine."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as file:
+        file.write(json.dumps({"machine": machine(), **found}, indent=2).encode())
+    print(f"wrote {path}")
+
+
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description="A scan over molecules against a GIN layer.")
     parser.add_argument("--sets", type=Path, required=True, help="a folder of TUDataset folders, NCI1 among them")
     parser.add_argument("--flow", type=Path, help="a raster of flow directions, such as that of a river")
+    parser.add_argument("--epoch", action="store_true", help="measure an epoch of training, and nothing else")
     given = parser.parse_args()
+    if given.epoch:
+        write(Path("build/bench/epoch.json"), {"rows": epochs(given.sets, "NCI1")})
+        return
     here = molecules(given.sets)
     print(f"{GRAPHS} molecules of NCI1: {int(here.node_mask.sum())} nodes in {here.bucket}")
     rows = [row for mode in MODES for row in rows_of(mode, here)]
@@ -186,7 +242,7 @@ def main() -> None:
         print(
             f"{row['mode']}: {'met' if met else 'MISSED'} {TARGET_MILLISECONDS:g} ms and {TARGET_RATIO:g} times the GIN layer"
         )
-    written: dict[str, Any] = {"machine": machine(), "bucket": vars(here.bucket), "rows": rows}
+    written: dict[str, Any] = {"bucket": vars(here.bucket), "rows": rows}
     if given.flow is not None:
         written["flow"] = flow(given.flow)
         print(
@@ -194,11 +250,7 @@ def main() -> None:
                 **written["flow"]
             )
         )
-    path = Path("build/bench/graphs.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as file:
-        file.write(json.dumps(written, indent=2).encode())
-    print(f"wrote {path}")
+    write(Path("build/bench/graphs.json"), written)
 
 
 if __name__ == "__main__":

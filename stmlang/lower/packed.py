@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.packing import packed
@@ -75,9 +77,13 @@ class Packed(NamedTuple):
 
 def packed_tables(setup: Setup, profile: Profile, sweep: Callable[[DAG, StepShape], Sweep]) -> Packed:
     """The tables of a direction; `sweep` makes those of a sweep over its items, whose levels have the arcs of `profile`."""
-    problem, dag = setup.problem, setup.dag
-    room = problem.room
+    room = setup.problem.room
     assert room is not None
+    return _laid_out(setup.dag, room, step_shape(setup.problem, profile, room.tile), sweep)
+
+
+@lru_cache(maxsize=8)  # the scans of a model are put on the same batch, one after the other
+def _laid_out(dag: DAG, room: Room, shape: StepShape, sweep: Callable[[DAG, StepShape], Sweep]) -> Packed:
     counts = [part.node_count for part in dag.parts]
     places = packed(counts, room.tile).places(counts)
     place, column = np.full(dag.node_count, ABSENT), np.full(dag.node_count, ABSENT)
@@ -86,7 +92,7 @@ def packed_tables(setup: Setup, profile: Profile, sweep: Callable[[DAG, StepShap
     node[places] = np.arange(len(places))
     order = np.argsort(dag.head, kind="stable")
     ends = (part.astype(np.int32) for part in (dag.tail, dag.head, order, place, column, node.reshape(room.tiles, room.tile)))
-    return Packed(sweep(dag, step_shape(problem, profile, room.tile)), *ends)
+    return Packed(sweep(dag, shape), *ends)
 
 
 def _tables(setup: Setup) -> Tables:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from benchmarks import graphs
+from stmlang.experiments.tudataset.settings import Settings
 from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
+from tests.experiments import tiny
 
 
 def test_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +22,11 @@ def test_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row["strategy"] for row in rows] == ["packed"]
     assert rows[0]["ratio"] == pytest.approx(rows[0]["both"] / rows[0]["gin"])
     assert all(rows[0][name] > 0 for name in ("forward", "both", "gin"))
+
+
+def test_epoch(tmp_path: Path) -> None:
+    settings = Settings(data=tiny.write(tmp_path), batch=8, hidden=8)
+    row = graphs.epoch(tiny.NAME, settings, "gin")
+    assert (row["model"], row["graphs"], row["judged"], row["programs"]) == ("gin-4", 24, 6, 2)
+    assert 0 < row["seconds"] < row["first"], "the first one compiles"
+    assert row["processor_seconds"] > 0
