@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
+TRIM_THRESHOLD, TOP_PAD, MMAP_MAX, ARENA_MAX = -1, -2, -4, -8
 """Parameters of glibc's `mallopt`."""
 LARGEST = 2**31 - 1
 AT_ONCE = 2**26
@@ -17,11 +17,16 @@ AT_ONCE = 2**26
 
 
 def keep_freed_memory() -> bool:
-    """Have the C library keep all memory that is freed, for the rest of this process. False where it is not glibc."""
+    """Have the C library keep all memory that is freed, for the rest of this process. False where it is not glibc.
+
+    For that there is one heap for all threads, since those of other threads cannot hold large blocks; so this is to be called
+    before JAX makes its first array, and with it its threads.
+    """
     if not sys.platform.startswith("linux"):
         return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    return all([mallopt(MMAP_MAX, 0), mallopt(TRIM_THRESHOLD, LARGEST), mallopt(TOP_PAD, AT_ONCE)])
+    wanted = ((ARENA_MAX, 1), (MMAP_MAX, 0), (TRIM_THRESHOLD, LARGEST), (TOP_PAD, AT_ONCE))
+    return all(mallopt(parameter, value) == 1 for parameter, value in wanted)
