@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph import DAG, Bucket
+from stmlang.graph import DAG, Bucket, batch
 from stmlang.graph.batch import ALIGNMENT, SPARE_EDGES, SPARE_NODES
+from stmlang.graph.buckets import Needs, Room
 
 Numbers = Int64[np.ndarray, " chosen"]
 """Which graphs of a set."""
@@ -72,6 +73,18 @@ def bucket(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Bucket
     needed = most + np.asarray([SPARE_NODES, SPARE_EDGES])
     nodes, edges = (int(count) for count in -(-needed // ALIGNMENT) * ALIGNMENT)
     return Bucket(nodes, edges, settings.batch)
+
+
+def covering(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Bucket:
+    """As `bucket`, and with one room for programs, however deep or large the graphs of a batch are: one program for all."""
+    shape = bucket(dags, splits, settings)
+    needs: dict[Needs, None] = {}
+    for fold in splits:
+        for order in (*(epoch_order(fold, epoch, settings) for epoch in range(settings.epochs)), evaluated(fold)):
+            for part in parts(order, settings.batch):
+                numbers: list[int] = part.graphs.tolist()
+                needs[batch([dags[number] for number in numbers], bucket=shape).needs] = None
+    return replace(shape, room=Room.covering(shape.nodes, shape.edges, list(needs)))
 
 
 def evaluated(fold: Fold) -> Numbers:

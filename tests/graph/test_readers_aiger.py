@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stmlang.graph.levels import node_levels
-from stmlang.graph.readers import aiger, read_graph
+from stmlang.graph.readers import aiger, read_graph, read_netlist
 from stmlang.graph.readers.text import GraphFile
 from stmlang.source.codes import CODES
 from stmlang.source.diagnostic import SpecError
@@ -249,3 +249,25 @@ def test_a_long_chain_of_gates(tmp_path: Path) -> None:
     dag = read_graph(str(path))
     assert (dag.node_count, dag.edge_count) == (count + 1, 2 * count)
     assert int(node_levels(dag)[-1]) == count
+
+
+def test_netlists_say_what_nodes_are_and_which_edges_invert(tmp_path: Path) -> None:
+    """In both spellings; a gate with a fanin that is constantly false is told from one whose constant is true."""
+    gates = [(6, 5, 2), (8, 6, 1), (10, 7, 0)]
+    for name, content in (("a.aag", as_text(2, gates, [10]).encode()), ("a.aig", as_bytes(2, gates, [10]))):
+        (tmp_path / name).write_bytes(content)
+        found = read_netlist(str(tmp_path / name))
+        assert found.kinds == ("INPUT", "INPUT", "AND", "AND", "FALSE")
+        assert found.inverted.tolist() == [True, False, False, True]
+        assert found.dag.tail.tolist() == [1, 0, 2, 2]
+    refusal = pytest.raises(SpecError, match="STM3402")
+    with refusal:
+        read_netlist(str(tmp_path / "a.blif"))
+
+
+def test_netlists_of_bench_name_their_gates() -> None:
+    found = read_netlist(data("bench_iscas85/c432.bench"))
+    assert {kind: found.kinds.count(kind) for kind in set(found.kinds)} == {
+        "INPUT": 36, "AND": 4, "NAND": 79, "NOR": 19, "NOT": 40, "XOR": 18,
+    }  # fmt: skip
+    assert not found.inverted.any()

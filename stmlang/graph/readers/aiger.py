@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NoReturn
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Bool, Int64
 
 from stmlang.graph.readers.table import integers, line_count
 from stmlang.graph.readers.text import MOST_IMPLIED, Found, GraphFile, Place, named
@@ -83,6 +83,15 @@ class _Circuit:
 
 
 def read(file: GraphFile) -> Found:
+    return gates(file)[0]
+
+
+def gates(file: GraphFile) -> tuple[Found, list[str], Bool[np.ndarray, " edges"]]:
+    """The graph, what each node is, and which edges invert what they carry.
+
+    Nodes are `INPUT` or `AND`, or `FALSE` where a gate has a fanin that is constantly false: the edges of all others are
+    everything that their value depends on.
+    """
     circuit = _text(file) if file.content is None else _binary(file, file.content)
     _refuse_wrong_literals(circuit)
     defined = np.concatenate([circuit.inputs, circuit.gates[:, 0]])
@@ -93,7 +102,9 @@ def read(file: GraphFile) -> Found:
     if undefined.size:
         edge = int(kept[undefined[0]])
         _refuse_undefined(circuit, int(fanins[edge]), circuit.at("gate", edge // 2))
-    return named(_names_of_nodes(circuit, defined), tail, head, lambda edge: circuit.at("gate", int(kept[edge]) // 2))
+    found = named(_names_of_nodes(circuit, defined), tail, head, lambda edge: circuit.at("gate", int(kept[edge]) // 2))
+    kinds = ["FALSE" if false else "AND" for false in (circuit.gates[:, 1:] == 0).any(axis=1)]
+    return found, ["INPUT"] * len(circuit.inputs) + kinds, fanins[kept] % 2 == 1
 
 
 def _header(file: GraphFile) -> _Header:

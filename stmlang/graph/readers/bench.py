@@ -22,7 +22,12 @@ _SIGNAL = re.compile(r"[^\s,]+")
 
 
 def read(file: GraphFile) -> Graph:
-    graph = Graph(file)
+    return gates(file)[0]
+
+
+def gates(file: GraphFile) -> tuple[Graph, list[str]]:
+    """The graph, and what each node is: `INPUT`, or the name of its gate in upper case."""
+    graph, kinds = Graph(file), list[str]()
     reads: list[tuple[int, list[re.Match[str]]]] = []
     marked: list[tuple[str, tuple[int, int]]] = []
     for line in _LINE.finditer(file.text):
@@ -33,10 +38,12 @@ def read(file: GraphFile) -> Graph:
         if (port := _PORT.match(file.text, start, end)) is not None:
             if port.group(1).upper() == "INPUT":
                 graph.declare(port.group(2), port.span(2))
+                kinds.append("INPUT")
             else:
                 marked.append((port.group(2), port.span(2)))
         elif (gate := _GATE.match(file.text, start, end)) is not None:
             node = graph.declare(gate.group(1), gate.span(1))
+            kinds.append(gate.group(2).upper())
             reads.append((node, list(_SIGNAL.finditer(file.text, *gate.span(3)))))
         else:
             help = "a line is `INPUT(a)`, `OUTPUT(z)`, `z = NAND(a, b)` or a comment after `#`"
@@ -46,4 +53,4 @@ def read(file: GraphFile) -> Graph:
             graph.edge(graph.known(signal.group(), signal.span()), node, signal.span())
     for name, at in marked:
         graph.known(name, at)
-    return graph
+    return graph, kinds

@@ -7,6 +7,7 @@ import os
 import stat
 
 from stmlang.graph.readers.text import GraphFile
+from stmlang.graph.refusal import shown
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import SourceFile, Span
 
@@ -24,10 +25,20 @@ def open_file(path: str, format: str, span: Span | None = None) -> GraphFile:
     `span` is where a spec names the file. Raises SpecError: STM3401 for what can't be read, STM3412 for a binary file that the
     format does not have, STM3413 for one that is too large.
     """
+    path = path_text(path, span)
     content, binary = _content(path, MAGIC.get(format, ()), span)
     if binary:
         return GraphFile(SourceFile(path, ""), span, content)
     return GraphFile(SourceFile(path, _text_of(content)), span)
+
+
+def path_text(path: object, span: Span | None = None) -> str:
+    """The name of a file. Raises SpecError (STM3401) for what is none."""
+    try:
+        return os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError:
+        message = f"a graph file cannot be named by {shown(path)}"
+        raise refusal("STM3401", message, span, "give its path, as a text or a `pathlib.Path`") from None
 
 
 def refusal(code: str, message: str, span: Span | None, help: str | None = None) -> SpecError:

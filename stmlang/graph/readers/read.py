@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import PurePath
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.readers.files import open_file
+from stmlang.graph.readers.files import open_file, path_text
 from stmlang.graph.readers.finish import checked
 from stmlang.graph.readers.text import Found, Graph
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -48,6 +48,7 @@ def read_graph(path: str, format: str | None = None, tree: bool = False, span: S
     `format` is one of `FORMATS`, or None where the suffix decides; `tree` asks for at most one edge out of each node; `span` is
     where a spec names the file. Raises SpecError (STM3401 ... STM3415, STM3305), with the place in the graph file.
     """
+    path = path_text(path, span)
     name = _format_of(path, format, span)
     file = open_file(path, name, span)
     reader = import_module(f"stmlang.graph.readers.{name}")
@@ -67,6 +68,6 @@ def _format_of(path: str, format: str | None, span: Span | None) -> str:
         if format in FORMATS:
             return format
         message = f"`{format}` is no graph format"
-        near = get_close_matches(format.lower(), FORMATS, 1)
+        near = get_close_matches(str(format).lower(), FORMATS, 1)
         help = f"did you mean `{near[0]}`?" if near else None
     raise SpecError([Diagnostic("STM3402", message, span, (f"graph formats: {', '.join(FORMATS)}",), help)])

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64, Int64, Shaped
 
-from stmlang.graph.readers.files import open_file, refusal
+from stmlang.graph.readers.files import open_file, path_text, refusal
 from stmlang.graph.readers.table import integers, line_count, numbers
 from stmlang.graph.readers.text import GraphFile
 from stmlang.source.wording import listing
@@ -89,7 +89,7 @@ def read_tudataset(folder: str | os.PathLike[str], name: str | None = None) -> T
     the right count of them, STM3405 for an edge from a node to itself, STM3408 for a node or graph that is not there, STM3411
     for no node at all, STM3412, STM3413 as for any graph file, STM3416 for lines that contradict each other.
     """
-    place = Path(folder)
+    place = Path(path_text(folder))
     name = _name(place) if name is None else name
     graph = _graph_of_nodes(place, name)
     count = int(graph[-1]) + 1

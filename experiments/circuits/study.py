@@ -1,0 +1,105 @@
+"""The study, step by step."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array
+from rich.console import Console
+
+import stmlang
+from stmlang.experiments.circuits.data import Cones, folds, load
+from stmlang.experiments.circuits.report import Found, write
+from stmlang.experiments.circuits.settings import D_SPEC, P_SPEC, Model, Settings
+from stmlang.experiments.circuits.task import Epoch, Probability
+from stmlang.experiments.folds.graphs import Fold, covering
+from stmlang.experiments.folds.kept import Place, Result
+from stmlang.experiments.folds.study import Crossing, crossed, keyed
+from stmlang.experiments.folds.training import Trainer
+from stmlang.models.graph.baselines import GNN, Kind
+from stmlang.models.graph.inputs import GraphModel
+from stmlang.models.graph.plstm import PLSTM
+
+SIZES: dict[str, Any] = {"classes": 1, "node_features": 2, "edge_features": 1, "readout": "nodes"}
+WIDTHS = range(4, 513, 4)
+"""Numbers of features that a network may have."""
+
+
+def run(settings: Settings, console: Console) -> Found:
+    """Train everything that is not done yet, and write the page and its figure to `settings.out`, anew after each model.
+
+    Raises StudyError and SpecError for what somebody can put right.
+    """
+    settings.out.mkdir(parents=True, exist_ok=True)
+    data = load(settings)
+    task, splits = Probability(data), folds(data, settings)[: settings.folds]
+    simple = {
+        "mean": [task.always_the_mean(fold) for fold in splits],
+        "independent": [task.as_if_independent(fold) for fold in splits],
+    }
+    found = Found(data, simple, {})
+    for model in settings.models:
+        found.models[model] = trained(model, data, settings, console)
+        write(found, settings)
+    return found
+
+
+def trained(model: Model, data: Cones, settings: Settings, console: Console) -> list[Result[Epoch]]:
+    """The results of a model, fold by fold, those that are not there trained first."""
+
+    def begin() -> tuple[Trainer[Epoch], list[Fold]]:
+        splits = folds(data, settings)
+        room = covering(data.dags, splits, settings)
+        return Trainer(maker(model, settings), Probability(data), room, settings), splits
+
+    def words(results: list[Result[Epoch]]) -> str:
+        tests = np.asarray([result.best.test for result in results])
+        return f"test error {tests.mean():.4f} +- {tests.std():.4f} over {len(tests)} folds"
+
+    crossing = Crossing(
+        name=model,
+        place=Place(settings.out / model, settings, Epoch),
+        folds=settings.folds,
+        begin=begin,
+        epoch_words=lambda epoch: f"error {epoch.loss:.4f}, validation {epoch.validation:.4f}",
+        best_words=lambda epoch: f"test error {epoch.test:.4f}",
+        words=words,
+    )
+    return crossed(crossing, console)
+
+
+def maker(model: Model, settings: Settings) -> Callable[[Array], GraphModel]:
+    """What makes a model of its random key. The scans of all that it makes are the same, and so compiled once."""
+    plstm = _plstm(settings)
+    return keyed(plstm if model == "plstm" else _network(model, matched(model, _parameters(plstm), settings), settings))
+
+
+def matched(kind: Kind, parameters: int, settings: Settings) -> int:
+    """The number of features that gives a network as many parameters, as nearly as it can be."""
+
+    def count(dim: int) -> int:
+        return _parameters(_network(kind, dim, settings))
+
+    place = bisect_left(WIDTHS, parameters, 1, len(WIDTHS) - 1, key=count)
+    return min(WIDTHS[place - 1 : place + 1], key=lambda dim: abs(count(dim) - parameters))
+
+
+def _plstm(settings: Settings) -> Callable[..., GraphModel]:
+    heads, width = settings.heads, settings.width
+    p, d = (stmlang.compile(spec, heads=heads, key=width, value=width) for spec in (P_SPEC, D_SPEC))
+    return partial(PLSTM, p, d, dim=settings.dim, pairs=settings.pairs, expansion=settings.expansion, **SIZES)
+
+
+def _network(kind: Kind, dim: int, settings: Settings) -> Callable[..., GraphModel]:
+    return partial(GNN, kind, dim=dim, depth=settings.depth, directed=kind != "gin", **SIZES)
+
+
+def _parameters(make: Callable[..., GraphModel]) -> int:
+    shapes = cast(Any, eqx.filter_eval_shape(lambda: make(key=jax.random.key(0))))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes) if hasattr(leaf, "size"))

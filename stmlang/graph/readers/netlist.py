@@ -1,0 +1,44 @@
+"""Circuits with their gates. `read_graph` reads the same files, and says nothing of what the nodes are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+from jaxtyping import Bool
+
+from stmlang.graph.dag import DAG
+from stmlang.graph.readers import aiger, bench
+from stmlang.graph.readers.files import open_file, refusal
+from stmlang.graph.readers.finish import checked
+
+SUFFIXES = {".bench": "bench", ".aag": "aiger", ".aig": "aiger"}
+"""The format that a suffix stands for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Netlist:
+    """A circuit. `kinds` says of each node that it is an `INPUT`, or which gate, in upper case: `NAND`. The fanins of a gate
+    are the tails of its edges, in order, each inverted where `inverted` says so, which happens in AIGER only; of a gate that is
+    `FALSE` they do not matter."""
+
+    dag: DAG
+    kinds: tuple[str, ...]
+    inverted: Bool[np.ndarray, " edges"]
+
+
+def read_netlist(path: str) -> Netlist:
+    """The circuit in a BENCH or AIGER file, nodes and edges as `read_graph` numbers them. Raises SpecError as it does, and
+    STM3402 for any other format."""
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise refusal("STM3402", f"`{path}` is no netlist by its suffix", None, f"netlists end in {', '.join(SUFFIXES)}")
+    file = open_file(path, SUFFIXES[suffix])
+    if SUFFIXES[suffix] == "bench":
+        graph, kinds = bench.gates(file)
+        found = graph.found()
+        inverted = np.zeros(len(found.tail), bool)
+    else:
+        found, kinds, inverted = aiger.gates(file)
+    return Netlist(checked(file, found), tuple(kinds), inverted)
