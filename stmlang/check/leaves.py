@@ -128,8 +128,8 @@ def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site
             help = None
             if isinstance(expression, tree.Reference):
                 help = typer.problems.near(expression.name.text, FEATURES)
-                if expression.name.text in typer.world.gates:
-                    help = f"a gate is not mapped again: write `... + param(0) * {expression.name.text}`, or what it is in its place"
+                if (name := expression.name.text) in typer.world.gates:
+                    help = f"a gate is not mapped again: write `... + param(0) * {name}`, or what it is in its place"
             typer.error("STM2021", "this is not a feature", expression.span, note, help=help)
     return None
 

@@ -163,6 +163,9 @@ class Multiples(Analysis[Floats]):
                 return np.maximum(positive, self.product(factors, parts))
             case Power(exponent=Number(value=value)) if value >= 1:
                 return np.maximum(positive, np.where(parts[0] >= 0, np.maximum(parts[0], 0.0) ** value, -np.inf))
+            case Finite(argument=argument):
+                inner = self.intervals.of(argument)
+                return np.where(inner.nan | inner.holds_infinity, positive, np.maximum(positive, parts[0]))
             case Apply(function=Function.MAXIMUM):
                 return np.maximum(positive, np.maximum(*parts))
             case Apply(function=Function.MINIMUM):

@@ -108,6 +108,9 @@ class Simplex(Analysis[Column]):
                 if has_small_columns(expr, pairs, self.declared):
                     return np.ones((1, 1))
                 return np.minimum(self.product(expr, parts, pairs), self.shared(expr, pairs))
+            case Power(base=base, exponent=Number(value=value)) if value <= -1 and not pairs:
+                multiple = self.multiples.of(base).min(axis=0, keepdims=True)
+                return np.where(multiple > 0, np.where(multiple > 0, multiple, 1.0) ** value, np.inf)
             case Apply() | Power() if not pairs:
                 return self.shrunk(expr, parts)
             case Reduce() if not pairs:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from random import Random
 
-from stmlang.scan.expression import INDICES, Expr, Function, Index
+from stmlang.scan.expression import (
+    INDICES,
+    Degree,
+    Expr,
+    Finite,
+    Function,
+    GateRef,
+    Index,
+    InputRef,
+    LeafRef,
+    Product,
+    inside,
+)
 from stmlang.scan.scan import Direction, Mode, Scan
-from stmlang.scan.topology import CompleteTree, Product, Topology, is_regular, ports
+from stmlang.scan.topology import CompleteTree, Topology, is_regular, ports
+from stmlang.scan.topology import Product as TopologyProduct
 from tests.facts.build import add, div, eye, f, given, leaf, make_scan, mul, neg, norm, num, pow_, read, reduce_, split, sub
 from tests.helpers.scans import NOWHERE, dag, grid, orientations
 
@@ -22,8 +35,8 @@ TOPOLOGIES: dict[str, tuple[Topology, tuple[Direction, ...]]] = {
     "multitree": (MULTITREE, BOTH),
     "tree": (CompleteTree(2, 2, NOWHERE), BOTH),
     "tree up": (CompleteTree(2, 2, NOWHERE), BOTH[:1]),
-    "product": (Product((grid(2), CompleteTree(2, 1, NOWHERE)), NOWHERE), (Direction((1, 1)),)),
-    "product dag": (Product((grid(2), DIAMOND), NOWHERE), (Direction((1, 1)), Direction((-1, -1)))),
+    "product": (TopologyProduct((grid(2), CompleteTree(2, 1, NOWHERE)), NOWHERE), (Direction((1, 1)),)),
+    "product dag": (TopologyProduct((grid(2), DIAMOND), NOWHERE), (Direction((1, 1)), Direction((-1, -1)))),
 }
 NUMBERS = (0.0, 0.0, 1.0, -1.0, 0.5, 2.0, -0.25, 3.0, 1e-3, 1e30)
 BOUNDS = ((0.0, 1.0), (-1.0, 1.0), (0.25, 0.75), (-3.0, 3.0), (2.0, 2.0), (0.0, float("inf")), (-40.0, -1.0), (0.0, 0.0))
@@ -95,11 +108,36 @@ class Writer:
             return num(self.random.choice(NUMBERS))
         if pick < 0.35 and {"key", "key'"} <= allowed:
             return eye()
+        if pick < 0.42 and not self.regular:
+            return self.counted(2)
         if pick < 0.45 and "key" in allowed:
             return given(self.random.choice("qk"), self.random.choice([i for i in allowed if i.startswith("key")]))
         if pick < 0.7 and (found := self.reference(allowed)) is not None:
             return found
         return self.leaf(allowed)
+
+    def counted(self, depth: int) -> Expr:
+        """Made of numbers and degrees alone, zero where it has no finite value."""
+        if depth == 0 or self.random.random() < 0.3:
+            return Degree(self.random.choice(("out", "in")), NOWHERE)
+        first, second = self.counted(depth - 1), self.random.choice((num(1), num(-0.5), num(2), self.counted(depth - 1)))
+        match self.random.choice(("sum", "difference", "product", "quotient", "inverse", "power", "log", "sqrt", "max", "min")):
+            case "sum":
+                return add(first, second)
+            case "difference":
+                return sub(first, second)
+            case "product":
+                return mul(first, second)
+            case "quotient":
+                return Finite(div(second, first), NOWHERE)
+            case "inverse":
+                return Finite(Product(((True, first),), NOWHERE), NOWHERE)
+            case "power":
+                return Finite(pow_(first, self.random.choice((2, 0.5, -0.5, -1))), NOWHERE)
+            case "max" | "min" as name:
+                return f(name, first, second)
+            case name:
+                return Finite(f(name, first), NOWHERE)
 
     def special(self, depth: int, allowed: set[Index]) -> Expr:
         """What is not elementwise."""
@@ -144,9 +182,35 @@ def shared(writer: Writer) -> Expr:
     share = norm(random.choice(("softmax", "l1")), "out", writer.expr(1, {"out", "in"}))
     if writer.regular and random.random() < 0.5:
         share = split(*(f("sigmoid", writer.expr(1, {"in"})) for _ in writer.ports[1:]))
+    if not writer.regular and random.random() < 0.6:
+        share = shared_by_degree(writer)
     decay = f(random.choice(BOUNDED), writer.expr(1, {"in"}))
     whole = mul(decay, share) if random.random() < 0.7 else add(mul(0.5, share), mul(decay, 0.5, share))
     return f("tanh", whole) if random.random() < 0.2 else whole
+
+
+def shared_by_degree(writer: Writer) -> Expr:
+    """One over the number of outgoing edges, or over something that is larger, or nearly."""
+    random = writer.random
+    out = Degree("out", NOWHERE)
+    more = f(random.choice(("sigmoid", "softplus", "exp", "tanh")), writer.expr(1, {"out", "in"}))
+    divisor = random.choice(
+        (
+            out,
+            mul(random.choice((2, 0.5)), out),
+            add(out, more),
+            add(out, writer.counted(1)),
+            mul(out, add(1, more)),
+            mul(out, more),
+            f("max", 1, out),
+            f("min", 2, out),
+            pow_(out, random.choice((0.5, 1.5, 2))),
+            sub(out, num(0.5)),
+        )
+    )
+    if all(not isinstance(part, LeafRef | GateRef | InputRef) for part in inside(divisor)):
+        return Finite(Product(((True, divisor),), NOWHERE), NOWHERE)
+    return div(random.choice((1, f("tanh", writer.expr(1, {"out", "in"})))), divisor)
 
 
 def random_scan(random: Random, name: str) -> Scan:

@@ -125,6 +125,16 @@ FACTORS = """
     mark[in] = tanh(linear(x, e[in])) * param(2)
     direct = mean(source, over = out)
 """
+DEGREES = """
+    rate = param(-0.5)
+    width = 1 + softplus(linear(x))
+    source[out] = sigmoid(linear(x, log(1 + degree(in)), 1 / degree(out), bias = -1)) * degree(in) ^ -0.5
+    mark[in] = degree(out) ^ rate * tanh(linear(x)) / (width * degree(in)) + log(degree(out))
+    direct = sigmoid(linear(log(degree(in)))) * sqrt(degree(out) - 1)
+    share = tanh(linear(x)) / degree(out)
+    transition = share
+"""
+DEGREES_OF_EDGES = DEGREES.replace("transition =", "transition[out, in] = sigmoid(linear(x, e[out], e[in])) *")
 GIVEN_FACTORS = """
     f[out] = given()
     g[in] = given()
@@ -394,6 +404,19 @@ CASES: tuple[Case, ...] = (
     Case("factors matrix", random_dag(9, 20, seed=8), MATRIX_FACTOR + BOTH + NONE, (*ANY, NODES[0])),
     Case("factors tracks", random_dag(9, 20, seed=9), TRACK_FACTOR + BOTH + NONE, (*ANY, NODES[0])),
     Case("factors sum", SMALL, SHARES + BOTH + NONE, (*ways({"block": 4}), *NODES), heads=1),
+    Case("degrees", random_dag(17, 40, seed=10), DEGREES + BOTH + PROPAGATE, (*ways({"block": 8}), *NODES), heads=1),
+    Case("degrees of edges", random_dag(9, 20, seed=11), DEGREES_OF_EDGES + CONCAT.replace("all", "both"), ways({"block": 4})),
+    Case("degrees of loners", "dag { a; b -> c; d }", DEGREES + BOTH, (*ways(), *NODES), heads=1),
+    Case("degrees of trees", TREE, DEGREES + BACKWARD, (*ways({"block": 4}), *NODES), heads=1),
+    Case("degrees of grids", SQUARE.format(3, 4), DEGREES + ALL + PROPAGATE, (*ways({"tile": (2, 2)}), *raster((2, 2)))),
+    Case(
+        "degrees of products",
+        "chain(t = 3) * small",
+        DEGREES + BOTH,
+        (*ways({"block": 8}), *NODES),
+        heads=1,
+        declarations=f"topology small = {SMALL}",
+    ),
     Case("factors chain", "chain(t = 13)", READ_AFTER + BOTH, (("dense_nodes", None),)),
     Case("factors grid", SQUARE.format(5, 3), RANK_ONE + ALL + PROPAGATE, (("dense_nodes", None),)),
     Case(
