@@ -98,7 +98,7 @@ def test_nothing_to_count(name: str, direction: str) -> None:
     assert found[alone] == 0
     for leaf, slope in slopes.items():
         assert bool(jnp.isfinite(slope).all())
-        assert leaf == "direct" and name == "feature" or not slope[alone].any()
+        assert (leaf == "direct" and name == "feature") or not slope[alone].any()
     np.testing.assert_allclose(result(gates), op.reference(q, k, v, gates)[..., 0], rtol=1e-13, atol=1e-13)
 
 
