@@ -12,6 +12,8 @@ from rich.console import Console
 
 from stmlang.experiments.tudataset.settings import FOLDS, MODELS, SETS, Settings
 
+LARGEST_SEED = 2**31 - 1
+
 
 def parse(arguments: list[str] | None = None) -> Settings:
     """Settings from the command line."""
@@ -38,6 +40,8 @@ def parse(arguments: list[str] | None = None) -> Settings:
     for name, least in (("epochs", 1), ("seed", 0)):
         if getattr(given, name) < least:
             parser.error(f"--{name} must be at least {least}")
+    if given.seed > LARGEST_SEED:
+        parser.error(f"--seed must be at most {LARGEST_SEED}")
     if min(given.depths) < 1:
         parser.error("--depths must be at least 1")
     for name in given.sets:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Shaped
@@ -32,6 +32,7 @@ from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST, refuse_above_largest
 from stmlang.graph.line import line_count
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
+from stmlang.graph.whole import refuse_cycle, refuse_misshapen
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import listing
 
@@ -81,9 +82,10 @@ class Bucket:
         """The least bucket that holds whatever one of these buckets, or those of these batches, holds.
 
         With it, `batch(graphs, bucket=...)` gives all batches of a data set one shape. Where all parts are batches that goes
-        for everything that shapes of programs depend on: all of these batches, on any scan, share one program.
+        for everything that shapes of programs depend on: all of these batches, on any scan, share one program. Raises
+        SpecError (STM3508) for what is neither.
         """
-        given = list(parts)
+        given = _parts(parts)
         buckets = [part.bucket if isinstance(part, Batch) else part for part in given]
         nodes, edges, graphs = (max((getattr(bucket, name) for bucket in buckets), default=0) for name in SIZES)
         needs = [part.needs for part in given if isinstance(part, Batch)]
@@ -201,13 +203,12 @@ def batch(
     `max_nodes` and `max_edges` are the bounds of `dag(nodes <= N, edges <= E)`, for each graph. There may be no graph at all,
     and graphs may be empty.
 
-    Raises SpecError: STM3501 for what is no DAG, STM3503 for edges that end nowhere, STM3507 beyond a bound, STM3508 for a
-    bucket that is too small, STM3510 for open edges and several ports, STM3303 beyond 2^31 nodes or edges.
+    Raises SpecError: STM3501 for what is no DAG, STM3503 for edges that end nowhere, STM3505 for a cycle, STM3507 beyond a
+    bound, STM3508 for a bucket that is too small, STM3510 for open edges and several ports, STM3303 beyond 2^31 nodes or edges.
     """
     dags = _batchable(graphs)
     node_counts, edge_counts = _counts(dags)
-    _refuse_above_bound("nodes", node_counts, max_nodes)
-    _refuse_above_bound("edges", edge_counts, max_edges)
+    refuse_above_bounds(dags, max_nodes, max_edges)
     chosen = _bucket(dags, ratio) if bucket is None else _given_bucket(bucket)
     node_start, edge_start = _starts(node_counts), _starts(edge_counts)
     nodes, edges, count = int(node_start[-1]), int(edge_start[-1]), len(dags)
@@ -238,6 +239,19 @@ def _bucket(dags: list[DAG], ratio: float) -> Bucket:
     size = _rounded(needed[0], ratio)
     numerator, denominator = ratio_above(needed[1], needed[0], EIGHTHS)
     return Bucket(size, _aligned(size * numerator, denominator, needed[1]), power_above(len(dags)))
+
+
+def _parts(parts: object) -> list[Bucket | Batch]:
+    """What is to be covered, as a list."""
+    help = "give a list of batches, or of buckets: `Bucket.covering(batches)`"
+    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        raise refusal("STM3508", f"a bucket covers a list of batches, not one {kind_of(parts)}", help)
+    given: list[Any] = list(cast(Iterable[Any], parts))
+    for number, part in enumerate(given):
+        if not isinstance(part, Bucket | Batch):
+            message = f"number {number} of what a bucket should cover is {kind_of(part)}, and neither a batch nor a bucket"
+            raise refusal("STM3508", message, help)
+    return given
 
 
 def _fits(room: object, bucket: Bucket) -> bool:
@@ -289,6 +303,8 @@ def _batchable(graphs: Iterable[DAG]) -> list[DAG]:
         edge = int(wrong[0])
         number = int(np.searchsorted(np.cumsum(edge_counts), edge, side="right"))
         raise _stray(number, int(tail[edge]), int(head[edge]), int(node_counts[number]))
+    for number, dag in enumerate(dags):
+        refuse_cycle(number, dag)
     return dags
 
 
@@ -301,6 +317,7 @@ def _refuse_others(graphs: Sequence[object]) -> None:
         if len(dag.ports) != 1:
             message = f"the edges of graph {number} belong to {len(dag.ports)} ports, {listing(dag.ports, 'and')}"
             raise refusal("STM3510", message, MAPPED, "graphs that are given at run time have the one port `edge`")
+        refuse_misshapen(number, dag)
 
 
 def _stray(number: int, tail: int, head: int, count: int) -> SpecError:
@@ -312,8 +329,13 @@ def _stray(number: int, tail: int, head: int, count: int) -> SpecError:
     return refusal("STM3503", message, "number the nodes from 0 to their count less one")
 
 
+def refuse_above_bounds(dags: Sequence[DAG], nodes: int | None, edges: int | None) -> None:
+    """Holds every graph against the bounds of `dag(nodes <= N, edges <= E)`. Raises SpecError (STM3507)."""
+    for what, counts, bound in zip(("nodes", "edges"), _counts(dags), (nodes, edges), strict=True):
+        _refuse_above_bound(what, counts, bound)
+
+
 def _refuse_above_bound(what: str, counts: Int64[np.ndarray, " count"], bound: int | None) -> None:
-    """Holds the counts of all graphs against a bound of the topology."""
     if bound is None:
         return
     most = whole(bound)
@@ -351,7 +373,7 @@ def _refuse_small_room(room: Room, needs: Needs) -> None:
         raise refusal("STM3508", f"the batch has {need:,} {what} and the programs of the bucket room for {most:,}", help)
 
 
-def _counts(dags: list[DAG]) -> tuple[Int64[np.ndarray, " count"], Int64[np.ndarray, " count"]]:
+def _counts(dags: Sequence[DAG]) -> tuple[Int64[np.ndarray, " count"], Int64[np.ndarray, " count"]]:
     """Nodes and edges of each graph."""
     return np.asarray([dag.node_count for dag in dags], np.int64), np.asarray([dag.edge_count for dag in dags], np.int64)
 

@@ -56,6 +56,13 @@ class DAG:
         return np.flatnonzero(self.head == OPEN)
 
     @cached_property
+    def acyclic(self) -> bool:
+        """Whether this is what it has to be. Only a graph that was put together by hand may not be."""
+        from stmlang.graph.levels import peel
+
+        return int(peel(self.tail, self.head, self.node_count).min(initial=0)) >= 0
+
+    @cached_property
     def line_edges(self) -> Int64[np.ndarray, "line_edges 2"]:
         """Pairs `(incoming edge, outgoing edge)` of one node, sorted by node, then outgoing, then incoming edge number.
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from stmlang.graph.batch import Batch, batch
+from stmlang.graph.batch import Batch, batch, refuse_above_bounds
 from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.runtime.compiled import CompiledScan, rebuilt
@@ -54,7 +54,11 @@ class GraphScan:
         Raises SpecError: STM3507 where a graph is larger than the topology allows or is no tree, and what `batch` raises.
         """
         given = graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, DAG) else graphs)
-        self._refuse_large(given)
+        topology = self.scan.topology
+        assert isinstance(topology, Runtime)
+        if topology.tree:
+            _refuse_branching(given)
+        refuse_above_bounds(given.dags, topology.nodes, topology.edges)
         known = self.compiled.get(given.room)
         if known is None:
             return self.compiled.setdefault(given.room, self.finish(self.scan, given))
@@ -82,20 +86,6 @@ class GraphScan:
         what = f"scan `{on.scan.name}`" if isinstance(on, CompiledScan) else type(on).__name__
         help = "give what `at` of the layer's own scan returns: `layer(x, on=layer.op.at(batch))`"
         raise call_error("STM5202", f"`on` is {what}, and no graphs for scan `{self.scan.name}`", help=help)
-
-    def _refuse_large(self, given: Batch) -> None:
-        topology = self.scan.topology
-        assert isinstance(topology, Runtime)
-        if topology.tree:
-            _refuse_branching(given)
-        for number, dag in enumerate(given.dags):
-            for what, count, most in (("nodes", dag.node_count, topology.nodes), ("edges", dag.edge_count, topology.edges)):
-                if count > most:
-                    raise call_error(
-                        "STM3507",
-                        f"graph {number} has {count:,} {what}; the topology of scan `{self.scan.name}` allows {most:,}",
-                        help="raise the bound in the spec, or leave the graph out",
-                    )
 
 
 def _refuse_branching(given: Batch) -> None:

@@ -291,7 +291,15 @@ def test_command_line() -> None:
     assert parse([]) == Settings()
     given = parse(["--sets", "MUTAG", "--models", "gin", "plstm", "--depths", "8", "4", "--folds", "2", "--seed", "7"])
     assert given == Settings(sets=("MUTAG",), models=("gin", "plstm"), folds=2, seed=7)
-    wrong = (["--folds", "11"], ["--epochs", "0"], ["--seed", "-1"], ["--depths", "0"], ["--sets", "../x"], ["--models", "x"])
+    wrong = (
+        ["--folds", "11"],
+        ["--epochs", "0"],
+        ["--seed", "-1"],
+        ["--seed", str(2**31)],
+        ["--depths", "0"],
+        ["--sets", "../x"],
+        ["--models", "x"],
+    )
     for words in wrong:
         with pytest.raises(SystemExit):
             parse(words)

@@ -43,9 +43,10 @@ def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bo
     Undirected edges lead from the node that comes first in `order` (by default `index`), which `orient` explains. `condense`
     makes each strongly connected component one node, numbered by its least one, and leaves edges inside of it out. Raises
     SpecError: STM3504 for an order of directed edges and for edges listed in one sense that should be listed in both, STM3505
-    for cycles and edges from a node to itself, STM3506 for an unknown order.
+    for cycles, edges from a node to itself and a `condense` that is no truth value, STM3506 for an unknown order.
     """
     order, seed = _checked_order(given, order, seed)
+    _refuse_no_truth_value(condense)
     tail, head = given.ends[:, 0], given.ends[:, 1]
     edge, count = np.arange(len(tail)), len(given.ids)
     if given.listing != "directed":
@@ -67,6 +68,13 @@ def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bo
         _refuse_cycle(given, tail, head)
     dag = ragged_dag(int(node.max(initial=-1)) + 1, tail, head, _names(given, node))
     return Converted(dag, edge, node, given.ids)
+
+
+def _refuse_no_truth_value(condense: object) -> None:
+    """A text such as "no" would be taken for true."""
+    if not isinstance(condense, bool | np.bool_):
+        message = f"whether strong components become one node is not told by `condense={shown(condense)}`"
+        raise refusal("STM3505", message, "write `condense=True` or leave it out")
 
 
 def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, int]:
