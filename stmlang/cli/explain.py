@@ -76,11 +76,21 @@ def _facts(arguments: argparse.Namespace) -> int:
 
 
 def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
-    from stmlang.cli.specs import plan_spec
+    from stmlang.cli.specs import load_spec, outlook_spec, plan_of
     from stmlang.facts.show import facts_json, show_facts
+    from stmlang.plan.outlook import outlook_json, outlook_text
     from stmlang.plan.show import explain_json, explain_text
+    from stmlang.scan.topology import Runtime
 
-    facts, plan = plan_spec(arguments)
+    scan = load_spec(arguments.spec, arguments.settings)
+    if isinstance(scan.topology, Runtime):
+        facts, found = outlook_spec(scan, arguments)
+        if arguments.json:
+            print_json(outlook_json(found, facts_json(facts) if with_facts else None))
+        else:
+            sys.stdout.write(outlook_text(found, show_facts(facts) if with_facts else None))
+        return 0
+    facts, plan = plan_of(scan, arguments)
     if arguments.json:
         print(explain_json(plan, facts_json(facts) if with_facts else None))
     else:

@@ -17,6 +17,7 @@ from stmlang.source.span import SourceFile
 if TYPE_CHECKING:
     from stmlang.check import Examined, Spec
     from stmlang.facts import Facts
+    from stmlang.plan.outlook import Outlook
     from stmlang.plan.plan import Plan
     from stmlang.plan.tuned import Device
     from stmlang.runtime.compile import Prepared
@@ -61,8 +62,28 @@ def load_spec(spec: str, settings: Mapping[str, int | float]) -> Scan:
     return found.scan
 
 
-def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
-    """The facts about a spec, and the plan for it. Raises SpecError, also for sizes that are not bound."""
+def outlook_spec(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, list[Outlook]]:
+    """The facts about a scan whose graphs come at run time, and what would be chosen for graphs of several sizes."""
+    from stmlang.facts import analyse
+    from stmlang.plan.outlook import outlook
+    from stmlang.plan.target import target_of
+
+    facts = analyse(scan)
+    print_diagnostics(facts.notes)
+    found = outlook(
+        facts,
+        target_of(_machine(arguments.target)),
+        dtype=arguments.dtype,
+        mode=arguments.mode,
+        memory_limit=arguments.memory_limit,
+        batch=arguments.batch,
+        strategy=arguments.strategy,
+    )
+    return facts, list(found)
+
+
+def plan_of(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, Plan]:
+    """The facts about a scan, and the plan for it. Raises SpecError, also for sizes that are not bound."""
     from stmlang.facts import analyse
     from stmlang.graph.build import dag_of
     from stmlang.plan.choose import make_plan
@@ -70,7 +91,6 @@ def plan_spec(arguments: argparse.Namespace) -> tuple[Facts, Plan]:
     from stmlang.plan.target import target_of
     from stmlang.plan.tuned import IGNORED, look_up
 
-    scan = load_spec(arguments.spec, arguments.settings)
     # A chain or grid is known by its sizes; its graph, which may be huge, need not be built to plan for it.
     dag = None if regular_axes(scan) is not None else dag_of(scan.topology)
     facts = analyse(scan, dag)

@@ -235,10 +235,15 @@ def _bucket(dags: list[DAG], ratio: float) -> Bucket:
     """The bucket by rule for graphs that can stand in a batch."""
     _refuse_ratio(ratio)
     nodes, edges = (int(counts.sum()) for counts in _counts(dags))
+    return bucket_for(nodes, edges, len(dags), ratio)
+
+
+def bucket_for(nodes: int, edges: int, graphs: int, ratio: float = RATIO) -> Bucket:
+    """The bucket by rule for graphs that have so many nodes and edges together."""
     needed = nodes + SPARE_NODES, edges + SPARE_EDGES
     size = _rounded(needed[0], ratio)
     numerator, denominator = ratio_above(needed[1], needed[0], EIGHTHS)
-    return Bucket(size, _aligned(size * numerator, denominator, needed[1]), power_above(len(dags)))
+    return Bucket(size, _aligned(size * numerator, denominator, needed[1]), power_above(graphs))
 
 
 def _parts(parts: object) -> list[Bucket | Batch]:

@@ -141,11 +141,41 @@ def test_the_library_is_right_formatted_and_planned(stmlang, name):
     kind = "volume" if "volume" in name else checked.out.rpartition("on a ")[2].strip(")\n")
     sizes = [word for size in LIBRARY_SIZES.get(kind, "").split() for word in ("--set", size)]
     result = stmlang("explain", f"std:{name}", "--target", "h100", "--json", *sizes)
-    if "graph" in name:  # without a graph there is nothing to plan for
-        assert (result.status, "STM3301" in result.out) == (1, True)
-        return
     assert result.status == 0, result.out
-    assert json.loads(result.out)["strategy"]
+    found = json.loads(result.out)
+    assert found["at_run_time"] if "graph" in name else found["strategy"]
+
+
+AT_RUN_TIME = "scan s on dag(nodes <= {}, edges <= 4000) {{ source = sigmoid(linear(x)); mark = 1; transition = 0.5 }}"
+
+
+def test_graphs_that_come_at_run_time(stmlang, tmp_path):
+    """Facts, what is chosen by size, and where the plan of a batch comes from; what is asked for by name is refused as ever."""
+    path = tmp_path / "s.stm"
+    path.write_text(AT_RUN_TIME.format(700))
+    result = stmlang("explain", path, "--target", "cpu")
+    assert result.status == 0, result.err
+    assert "stability: inserted P" in result.out
+    table = [line.split() for line in result.out.splitlines() if "recurrent" in line or "packed" in line or "nodes " in line]
+    rows = [(words[0], words[1], words[-1]) for words in table if words[0].isdigit()]
+    assert [row[:2] for row in rows] == [("64", "16"), ("64", "64"), ("64", "256"), ("23", "700")]
+    assert rows[0][2].startswith("packed")
+    assert not rows[-1][2].startswith("packed")
+    assert ".at(stmlang.graph.batch(graphs)).explain()" in result.out
+    plan = stmlang("explain", path, "--target", "cpu", "--emit", "plan").out
+    assert plan.startswith("plan: the graphs come at run time")
+    forced = json.loads(stmlang("explain", path, "--target", "cpu", "--strategy", "recurrent", "--json").out)
+    assert {entry["strategy"] for entry in forced["at_run_time"]} == {"recurrent"}
+    assert forced["facts"]
+    assert "STM5007" in stmlang("explain", path, "--target", "cpu", "--strategy", "dense").err
+    assert "STM3301" in stmlang("explain", path, "--emit", "jaxpr").err
+
+
+@pytest.mark.parametrize("bound", [1, 2**31 - 1], ids=["one", "most"])
+def test_any_bound_of_graphs_is_explained(stmlang, tmp_path, bound):
+    path = tmp_path / "s.stm"
+    path.write_text(AT_RUN_TIME.format(bound))
+    assert stmlang("explain", path, "--target", "cpu").status == 0
 
 
 def test_huge_grids_are_explained_without_building_them(stmlang):
