@@ -22,7 +22,8 @@ from stmlang.graph.readers import TUDataset, read_tudataset
 class Graphs:
     """A data set: each edge leads from the node of the lower number to the other, as in the authors' code.
 
-    Features are labels, one place for each that occurs, and behind them attributes as they are.
+    Features are labels, one place for each that occurs, and behind them attributes as they are. Classes count from 0: class `c`
+    is what the file writes as `values[c]`.
     """
 
     name: str
@@ -30,7 +31,11 @@ class Graphs:
     nodes: tuple[Float32[np.ndarray, "nodes node_features"], ...]
     edges: tuple[Float32[np.ndarray, "edges edge_features"], ...]
     labels: Int32[np.ndarray, " graphs"]
-    classes: int
+    values: tuple[int, ...]
+
+    @property
+    def classes(self) -> int:
+        return len(self.values)
 
     def __len__(self) -> int:
         return len(self.dags)
@@ -57,7 +62,7 @@ def load(folder: Path, name: str) -> Graphs:
         nodes=nodes,
         edges=edges,
         labels=labels.astype(np.int32),
-        classes=len(values),
+        values=tuple(values.tolist()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Data sets of graphs. Classes counted from 0 and degrees as features belong to the study that trains on them."""
+"""Data sets of graphs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stmlang.experiments.tudataset.data import load
 from stmlang.graph import batch
 from stmlang.graph.orient import orient
 from stmlang.graph.readers import read_tudataset
+from stmlang.models.graph.inputs import Links, degree_code
 from stmlang.source.diagnostic import SpecError
 from tests.helpers.data import data_folder
 
@@ -64,6 +66,26 @@ def test_C29_what_a_set_does_not_have_is_none(tmp_path: Path) -> None:
     found = read_tudataset(written(tmp_path))
     assert found.node_labels is found.node_attributes is found.edge_attributes is None
     assert found[0].node_labels is None
+
+
+def test_C29_classes_count_from_0_and_say_what_they_were(tmp_path: Path) -> None:
+    (tmp_path / "SMALL").mkdir()
+    written(tmp_path / "SMALL", graph_labels="7\n-1\n7\n")
+    found = load(tmp_path / "SMALL", "SMALL")
+    assert (found.labels.tolist(), found.values, found.classes) == ([1, 0, 1], (-1, 7), 2)
+
+
+def test_C29_degrees_where_a_set_says_nothing_of_its_nodes(tmp_path: Path) -> None:
+    """A one for each node, to which the model adds a code of its degree: a loner, the ends and the middle of a path, and the
+    nodes of a triangle come out as different as their degrees are."""
+    found = load(written(tmp_path), "SMALL")
+    assert [rows.tolist() for rows in found.nodes] == [[[1.0]] * 3, [[1.0]], [[1.0]] * 3]
+    here = batch(found.dags)
+    links = Links.of(here.arrays, here.edges(found.edges))
+    assert links.degree[here.node_mask].tolist() == [1, 2, 1, 0, 2, 2, 2]
+    code = np.asarray(degree_code(links.degree, 8))[here.node_mask]
+    assert len(np.unique(code, axis=0)) == 3
+    assert np.ptp(code[[1, 4, 5, 6]], axis=0).max() == 0
 
 
 @pytest.mark.parametrize(
