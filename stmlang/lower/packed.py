@@ -41,11 +41,10 @@ Rows = Float[Array, "item lane place"]
 
 
 class Steps(NamedTuple):
-    """A step reads rows, weighs them, adds up those of one `target` and adds that to the rows `write`."""
+    """A step reads rows, weighs them and adds them to the rows `write`. What is read or weighs nothing is one past the last."""
 
     read: Int[Places, "T W"]
     number: Int[Places, "T W"]
-    target: Int[Places, "T W"]
     write: Int[Places, "T W"]
 
 
@@ -59,14 +58,12 @@ class Sweep(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """`tail`, `head` are the nodes of every edge, `order` the edges sorted by head; `place` is where each node stands in the
-    tiles laid end to end, `node` the node at each place, `column` its place in its own tile, of which there are as many as
-    `columns`."""
+    """`tail`, `head` are the nodes of every edge; `place` is where each node stands in the tiles laid end to end, `node` the
+    node at each place, `column` its place in its own tile."""
 
     sweep: Sweep
     tail: Int[Places, " edge"]
     head: Int[Places, " edge"]
-    order: Int[Places, " edge"]
     place: Int[Places, " node"]
     column: Int[Places, " node"]
     node: Int[Places, "tile place"]
@@ -90,8 +87,7 @@ def _laid_out(dag: DAG, room: Room, shape: StepShape, sweep: Callable[[DAG, Step
     place[: len(places)], column[: len(places)] = places, places % room.tile
     node = np.full(room.tiles * room.tile, ABSENT)
     node[places] = np.arange(len(places))
-    order = np.argsort(dag.head, kind="stable")
-    ends = (part.astype(np.int32) for part in (dag.tail, dag.head, order, place, column, node.reshape(room.tiles, room.tile)))
+    ends = (part.astype(np.int32) for part in (dag.tail, dag.head, place, column, node.reshape(room.tiles, room.tile)))
     return Packed(sweep(dag, shape), *ends)
 
 
@@ -109,20 +105,28 @@ def _edge_sweep(dag: DAG, shape: StepShape) -> Sweep:
 def steps_of(arcs: Arcs, shape: StepShape) -> Steps:
     """The tables of one sense."""
     made = steps(arcs, shape.width, shape.room)
-    added_to = np.concatenate([made.added_to, np.full((len(made.added_to), 1), shape.width, np.int32)], axis=1)
-    return Steps(made.read, made.number, np.take_along_axis(added_to, made.part_of, axis=1), made.write)
+    pads = np.full((len(made.write), 1), ABSENT)
+    item = np.take_along_axis(np.concatenate([made.write, pads], axis=1), made.added_to, axis=1)  # of each edge
+    write = np.take_along_axis(np.concatenate([item, pads], axis=1), made.part_of, axis=1)
+    return Steps(made.read, made.number, write.astype(np.int32))
 
 
 # --- the sweep -------------------------------------------------------------------------------------------------------
 
 
 def _swept(table: Steps, weights: Float[Array, "number lane"], start: Rows) -> Rows:
-    def step(rows: Rows, row: Steps) -> tuple[Rows, None]:
-        passed = take(rows, row.read, 0) * take(weights, row.number, 0)[..., None]
-        added = jax.ops.segment_sum(passed, row.target, row.write.shape[0], indices_are_sorted=True)
-        return rows.at[row.write].add(added, mode="drop", unique_indices=True), None
+    weights = jnp.concatenate([weights, jnp.zeros_like(weights[:1])])
 
-    return jax.lax.scan(step, start, table)[0]
+    def step(rows: Rows, row: Steps) -> tuple[Rows, None]:
+        passed = _there(rows, row.read) * _there(weights, row.number)[..., None]
+        return rows.at[row.write].add(passed, mode="drop", wrap_negative_indices=False), None
+
+    return jax.lax.scan(step, start.at[-1].set(0), table)[0]
+
+
+def _there(array: Array, places: Places) -> Array:
+    """Rows that are all there."""
+    return array.at[places].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _plain(sweep: Sweep, weights: Array, start: Rows) -> Rows:
@@ -137,48 +141,97 @@ def _forward(sweep: Sweep, weights: Array, start: Rows) -> tuple[Rows, Rows]:
 def _backward(arguments: tuple[Sweep, Array, Rows], rows: Rows, cotangent: Rows) -> tuple[None, Array, Rows]:
     sweep, weights, _ = arguments
     back = _swept(sweep.back, weights, cotangent)
-    return None, jnp.sum(take(back, sweep.goal, 0) * take(rows, sweep.origin, 0), axis=-1), back
+    return None, jnp.sum(_there(back, sweep.goal) * _there(rows, sweep.origin), axis=-1), back
 
 
 propagated = with_adjoint(_plain, _forward, _backward)
-"""`(sweep, weights, start) -> rows`."""
+"""`(sweep, weights, start) -> rows`, where `start` has one row more than there are items: zero, whatever it holds."""
+
+
+# --- all directions --------------------------------------------------------------------------------------------------
+
+
+class Joined(NamedTuple):
+    """The graphs of all directions side by side: item `i` of direction `k` is item `k items + i`, and so with weights. Of every
+    edge `tail` and `head` are nodes of the one graph that all are directions of."""
+
+    sweep: Sweep
+    tail: Int[Array, " edge"]
+    head: Int[Array, " edge"]
+    place: Int[Places, " node"]
+    column: Int[Places, " node"]
+
+
+def joined(parts: Sequence[Packed], items: int) -> Joined:
+    numbers = parts[0].sweep.origin.shape[0]
+
+    def beside(tables: Sequence[Places], size: int, axis: int) -> Array:
+        """What is past the end is one past the last of all."""
+        moved = (jnp.where(table < size, table + k * size, len(parts) * size) for k, table in enumerate(tables))
+        return jnp.concatenate(list(moved), axis=axis)
+
+    def senses(tables: Sequence[Steps]) -> Steps:
+        read, number, write = zip(*tables, strict=True)
+        # What is written past the end must be dropped there, where a row of zeros is kept.
+        written = beside(write, items, 1)
+        written = jnp.where(written < len(parts) * items, written, ABSENT)
+        return Steps(beside(read, items, 1), beside(number, numbers, 1), written)
+
+    sweeps = [part.sweep for part in parts]
+    sweep = Sweep(
+        senses([sweep.ahead for sweep in sweeps]),
+        senses([sweep.back for sweep in sweeps]),
+        beside([sweep.origin for sweep in sweeps], items, 0),
+        beside([sweep.goal for sweep in sweeps], items, 0),
+    )
+    tail, head = (jnp.concatenate(ends) for ends in ([part.tail for part in parts], [part.head for part in parts]))
+    return Joined(sweep, tail, head, parts[0].place, parts[0].column)
+
+
+# --- attention -------------------------------------------------------------------------------------------------------
+
+
+def outputs_by(reading: Callable[[Sequence[Packed], Sequence[Operands]], tuple[Joined, Rows]]) -> Outputs:
+    """Attention once for the sum of all directions, whose inputs are the same, or for each. `reading` says what every edge, of
+    all directions side by side, brings its head of each node of their tile."""
+
+    def outputs(setups: Sequence[Setup], tables: Sequence[Tables], operands: Sequence[Operands], summed: bool) -> Array:
+        del setups
+        made, brought = reading(tables, operands)
+        inputs = [part[0] for part in operands[0].inputs]
+        ends, rows = ([made.head], [brought]) if summed else (jnp.split(array, len(tables)) for array in (made.head, brought))
+        size = tables[0].node.size
+        at_heads = (jax.ops.segment_sum(one, _places(made.place, end), size) for one, end in zip(rows, ends, strict=True))
+        return jnp.stack([_attended(tables[0], gating, *inputs) for gating in at_heads])
+
+    return outputs
 
 
 # --- a direction -----------------------------------------------------------------------------------------------------
 
 
-def outputs_by(gating: Callable[[Packed, Operands], Rows]) -> Outputs:
-    """Attention once for the sum of all directions, whose inputs are the same, or for each. `gating` says what the nodes read
-    of each node of their tile in one direction."""
-
-    def outputs(setups: Sequence[Setup], tables: Sequence[Tables], operands: Sequence[Operands], summed: bool) -> Array:
-        del setups
-        rows = [gating(*parts) for parts in zip(tables, operands, strict=True)]
-        together = [sum(rows[1:], rows[0])] if summed else rows
-        inputs = [part[0] for part in operands[0].inputs]
-        return jnp.stack([_attended(tables[0], one, *inputs) for one in together])
-
-    return outputs
+def scalar(gates: Sequence[Array]) -> Float[Array, "number lane"]:
+    """A gate of one number for each site and head, of all directions side by side."""
+    assert all(gate.shape[-STATE_AXES:] == (1,) * STATE_AXES for gate in gates)
+    return jnp.concatenate([gate.reshape(gate.shape[1], -1).T for gate in gates])
 
 
-def scalar(gate: Array) -> Float[Array, "number lane"]:
-    """A gate of one number for each site and head."""
-    assert gate.shape[-STATE_AXES:] == (1,) * STATE_AXES
-    return gate.reshape(gate.shape[1], -1).T
+def _reading(tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
+    edges = tables[0].tail.shape[0]
+    made = joined(tables, edges)
+    every = jnp.arange(len(made.tail))
+    width = tables[0].node.shape[1]
+    source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
+    start = jnp.zeros((len(every) + 1, source.shape[1], width), source.dtype)
+    weights = scalar([part.transition for part in operands])
+    rows = propagated(made.sweep, weights, placed(made, start, every, source))
+    return made, mark[..., None] * rows[:-1]
 
 
-def _gating(made: Packed, operands: Operands) -> Rows:
-    edges = made.tail.shape[0]
-    start = placed(made, scalar(operands.source), jnp.arange(edges), edges)
-    return at_heads(made, scalar(operands.mark)[..., None] * propagated(made.sweep, scalar(operands.transition), start))
-
-
-def placed(made: Packed, values: Float[Array, "edge lane"], item: Places, items: int) -> Rows:
-    """Rows of items with the values of edges at the places of the edges' tails."""
-    columns, lanes = made.node.shape[1], values.shape[1]
+def placed(made: Joined, rows: Rows, item: Array, values: Float[Array, "edge lane"]) -> Rows:
+    """Rows of items with the values of edges added at the places of the edges' tails."""
     column = _places(made.column, made.tail)
-    rows = jnp.zeros((items, lanes, columns), values.dtype)
-    return rows.at[item[:, None], jnp.arange(lanes), column[:, None]].add(values, mode="drop")
+    return rows.at[item[:, None], jnp.arange(values.shape[1]), column[:, None]].add(values, mode="drop")
 
 
 def _places(table: Places, at: Places) -> Array:
@@ -186,33 +239,26 @@ def _places(table: Places, at: Places) -> Array:
     return jnp.take(jnp.asarray(table), at, mode="fill", fill_value=ABSENT)
 
 
-def at_heads(made: Packed, rows: Float[Array, "edge lane place"]) -> Rows:
-    """What the edges bring to each node."""
-    nodes = made.place.shape[0]
-    return jax.ops.segment_sum(take(rows, made.order, 0), _places(made.head, made.order), nodes, indices_are_sorted=True)
-
-
 def _attended(
     made: Packed,
-    gating: Rows,
+    gating: Float[Array, "tile_and_place lane place"],
     query: Float[Array, "lane node key"],
     key: Float[Array, "lane node key"],
     value: Float[Array, "lane node value"],
 ) -> Float[Array, "lane node value"]:
     """`((Q K^T) o G^T) V` tile by tile; padding is in no tile and reads zero."""
+    (tiles, width), lanes = made.node.shape, query.shape[0]
 
-    def tiles(array: Array) -> Array:
-        """`(lane, node, index)` as `(tile, lane, place, index)`, tile and lane as one."""
-        found = jnp.moveaxis(take(array, made.node, 1), 1, 0)
-        return found.reshape(-1, *found.shape[2:])
+    def in_tiles(array: Array) -> Array:
+        """`(tile, place, lane, index)` as `(tile, lane, place, index)`, tile and lane as one."""
+        return jnp.moveaxis(array, 2, 1).reshape(tiles * lanes, width, -1)
 
-    weights = jnp.moveaxis(take(gating, made.node, 0), 2, 1)
-    weights = weights.reshape(-1, *weights.shape[2:])
-    scores = contract("btk,bsk->bts", tiles(query), tiles(key)) * weights
-    read = contract("bts,bsv->btv", scores, tiles(value))
-    lanes, count = query.shape[0], made.node.shape[0]
-    by_place = jnp.moveaxis(read.reshape(count, lanes, *read.shape[1:]), 1, 0).reshape(lanes, -1, read.shape[-1])
-    return take(by_place, made.place, 1)
+    queries, keys, values = (in_tiles(take(jnp.moveaxis(array, 1, 0), made.node, 0)) for array in (query, key, value))
+    weights = in_tiles(gating.reshape(tiles, width, lanes, width))
+    scores = contract("btk,bsk->bts", queries, keys) * weights
+    read = contract("bts,bsv->btv", scores, values)
+    by_place = jnp.moveaxis(read.reshape(tiles, lanes, width, -1), 1, 2).reshape(tiles * width, lanes, -1)
+    return jnp.moveaxis(take(by_place, made.place, 0), 1, 0)
 
 
-LOWERING = Closed(_tables, outputs_by(_gating))
+LOWERING = Closed(_tables, outputs_by(_reading))
