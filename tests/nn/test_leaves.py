@@ -151,3 +151,23 @@ def test_all_that_node_features_are_multiplied_with_is_one_matrix() -> None:
     made = jax.make_jaxpr(lambda x: layer(x, edge_features=e, end_features=x))(x)
     products = [eqn for eqn in made.eqns if eqn.primitive.name == "dot_general"]
     assert len(products) == 3, "one for nodes, one for edges, and the projection back"
+
+
+def test_weights_of_degrees_are_learned_like_others() -> None:
+    """A map of node features and degrees is the one of the features, plus a weight for each number made of degrees."""
+    text = """
+scan s(heads = 400) on dag {{ a -> b, c; b, c -> d; alone }} {{
+    source = 1
+    transition = 0
+    direct = linear({}log(1 + degree(in)), degree(out), bias = -4, weight = {})
+}}
+"""
+    layer = ScanLayer(stmlang.compile(text.format("x, ", 3)), DIM, key=jax.random.key(0))
+    slopes = [np.asarray(layer.leaves.constant[name]) for name in ("direct.2", "direct.3")]
+    assert [slope.shape for slope in slopes] == [(400,), (400,)]
+    np.testing.assert_allclose(np.std(slopes), 3 / math.sqrt(2), rtol=0.1)
+    assert abs(np.corrcoef(slopes)[0, 1]) < 0.2
+    still = ScanLayer(stmlang.compile(text.format("", 0)), DIM, key=jax.random.key(0))
+    assert set(still.leaves.constant) == {"direct", "direct.2", "direct.3"}
+    assert (np.asarray(still.leaves.constant["direct"]) == -4).all()
+    assert not np.asarray(still.leaves.constant["direct.2"]).any()

@@ -24,8 +24,10 @@ from stmlang.plan.candidates import CANDIDATES
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import (
     Apply,
+    Degree,
     Expr,
     Eye,
+    Finite,
     Function,
     GateRef,
     InputRef,
@@ -119,7 +121,7 @@ def test_transitions_act_on_every_axis_of_the_state() -> None:
 
 def test_every_form_of_expression_is_drawn() -> None:
     found = list(expressions())
-    kinds = {Number, LeafRef, InputRef, GateRef, Apply, Sum, Product, Power, Reduce, Normalize, Split, Eye}
+    kinds = {Number, LeafRef, InputRef, GateRef, Apply, Sum, Product, Power, Reduce, Normalize, Split, Eye, Degree, Finite}
     assert {type(entry) for entry in found} == kinds
     assert {entry.function for entry in found if isinstance(entry, Apply)} == set(Function)
     assert {entry.kind for entry in found if isinstance(entry, Reduce)} == {"sum", "mean", "max"}

@@ -127,11 +127,11 @@ class Writer:
         )
 
     def _features(self, site: Site) -> str:
-        options = ["x"]
+        options = ["x", "x", "x, log(1 + degree(in))"]
         if not self.layout.regular:
             options += [f"x, e[{index}]" for index in PORTS if index in site]
             options += [f"e[{index}]" for index in PORTS if index in site]
-            options += ["x, e[out], e[in]"] if set(PORTS) <= set(site) else []
+            options += ["x, e[out], e[in]"] * 3 if set(PORTS) <= set(site) else []
         return self.pick(options)
 
     def raw(self, site: Site) -> str:
@@ -163,9 +163,16 @@ class Writer:
         return self._signed(site, depth - 1)
 
     def _number(self, positive: bool) -> str:
-        found = self.pick(("1", "0.5", "0", "gamma") if positive else ("1", "0.5", "0", "gamma", "-1"))
+        options = ["1", "0.5", "0", "gamma", *([] if positive else ["-1"]), *([] if self.constant else ["degree"])]
+        found = self.pick(options)
         self.used |= {found}
-        return found
+        return self._degree() if found == "degree" else found
+
+    def _degree(self) -> str:
+        """A number in [0, 1] made of degrees, zero where there are no edges to count."""
+        index, other = self.pick((PORTS, PORTS[::-1]))
+        forms = ("1 / degree({0})", "degree({0}) ^ -0.5", "tanh(log(degree({0})))", "1 / (degree({0}) + degree({1}))")
+        return self.pick(forms).format(index, other)
 
     def _simple(self, site: Site, positive: bool) -> str:
         options = ["leaf", "given", "number", *([] if self.constant else ["definition"])]
@@ -238,12 +245,15 @@ class Writer:
     def share(self, site: Site) -> str:
         """Numbers whose magnitudes add up to one over `out`, or to less."""
         cuts = len(self.layout.ports) - 1
-        match self.pick(("softmax", "split", "l1norm")):
-            case "split" if self.layout.regular and cuts:
+        ways = ("softmax", "split", "split", "l1norm") if self.layout.regular and cuts else ("softmax", "l1norm", "degree")
+        match self.pick(ways):
+            case "split":
                 angles = [self.helper((), lambda site: self.bounded(site, 1, True), True) for _ in range(cuts)]
                 return f"split({', '.join(angles)})[out]" if self.maybe() else f"split({', '.join(angles)})"
             case "l1norm" if not self.positive:
                 return f"l1norm({self.leaf(site)}, over = out)"
+            case "degree" if not self.constant:
+                return f"{self.bounded(site, 1, self.positive)} / degree(out)"
             case _:
                 return self.softmax(site, "out")
 
