@@ -58,7 +58,7 @@ def expression(context: Context, environment: Environment, expr: Expr) -> Value:
             return rebind(frame, environment[name], bind)
         case Apply(function=function, arguments=arguments):
             arrays, site = common(frame, [expression(context, environment, part) for part in arguments])
-            return Value(_apply(function, arrays, arguments), site)
+            return Value(_apply(function, arrays), site)
         case Sum(terms=terms):
             arrays, site = common(frame, [expression(context, environment, part) for _, part in terms])
             return Value(_add([-a if negative else a for (negative, _), a in zip(terms, arrays, strict=True)]), site)
@@ -142,17 +142,7 @@ def _rooted(function: Callable[[Array], Array], x: Array, zero: Array) -> Array:
     return jnp.where(zero, 0, function(jnp.where(zero, 1, x)))
 
 
-def _constant(expr: Expr) -> float:
-    match expr:
-        case Number(value=value):
-            return value
-        case Sum(terms=((True, Number(value=value)),)):
-            return -value
-        case _:
-            raise AssertionError("the bounds of clip are numbers")
-
-
-def _apply(function: Function, arrays: list[Array], written: tuple[Expr, ...]) -> Array:
+def _apply(function: Function, arrays: list[Array]) -> Array:
     x = arrays[0]
     match function:
         case Function.EXP:
@@ -182,7 +172,7 @@ def _apply(function: Function, arrays: list[Array], written: tuple[Expr, ...]) -
         case Function.MAXIMUM:
             return jnp.maximum(x, arrays[1])
         case Function.CLIP:
-            return clip(x, _constant(written[1]), _constant(written[2]))
+            return clip(x, arrays[1], arrays[2])
         case _:
             assert_never(function)
 

@@ -79,11 +79,11 @@ Environment = dict[str, Value]
 """Gates by name."""
 
 
-def clip(x: Array, low: float, high: float) -> Array:
-    """`min(max(x, low), high)` with gradient one on the closed interval and zero outside."""
-    if low != float("-inf"):
+def clip(x: Array, low: Array | float, high: Array | float) -> Array:
+    """`min(max(x, low), high)` with gradient one on the closed interval; outside, it is that of the bound."""
+    if isinstance(low, Array) or low != float("-inf"):
         x = jnp.where(x < low, jnp.asarray(low, x.dtype), x)
-    if high != float("inf"):
+    if isinstance(high, Array) or high != float("inf"):
         x = jnp.where(x > high, jnp.asarray(high, x.dtype), x)
     return x
 
