@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from stmlang.experiments.circuits.data import Cones
 from stmlang.experiments.circuits.probability import EXACT_INPUTS, WORDS
-from stmlang.experiments.circuits.settings import BANDS, FOLDS, MODELS, Settings
+from stmlang.experiments.circuits.settings import BANDS, FOLDS, MODELS, RATES, Settings
 from stmlang.experiments.circuits.task import Epoch, Errors
 from stmlang.experiments.digits.figures import INK
 from stmlang.experiments.folds import figures
@@ -132,7 +132,9 @@ def _notes(settings: Settings) -> str:
         "error on validation circuits counts, and no circuit stands in two parts of a fold.\n\n"
         f"pLSTM has {2 * settings.pairs} layers, each along the edges and against them. The networks have {settings.depth}\n"
         "rounds of messages over edges in both senses, and as many features as bring them to its size. Directed ones are told\n"
-        "in which sense a message goes, and whether the edge inverts; the other one knows neither."
+        "in which sense a message goes, and whether the edge inverts; the other one knows neither. D-mode keeps a part of the\n"
+        "connections of circuits only. All learn at the same rate, but for what the validation circuits of the first fold\n"
+        f"asked for otherwise: {settings.rate}, and {', '.join(f'{NAMES[model]} {rate}' for model, rate in RATES.items())}."
     )
 
 

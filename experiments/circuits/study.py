@@ -45,7 +45,7 @@ def run(settings: Settings, console: Console) -> Found:
     }
     found = Found(data, simple, {})
     for model in settings.models:
-        found.models[model] = trained(model, data, settings, console)
+        found.models[model] = trained(model, data, settings.of(model), console)
         write(found, settings)
     return found
 

@@ -401,6 +401,11 @@ def test_command_line() -> None:
             parse(["--data", "x", *words] if words else [])
 
 
+def test_models_learn_at_rates_of_their_own() -> None:
+    assert {model: Settings().of(model).rate for model in MODELS} == {"plstm": 5e-3, "gin": 5e-3, "gine": 5e-3, "mpnn": 2e-3}
+    assert Settings().of("mpnn").deciding != Settings().deciding
+
+
 def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
     said = capsys.readouterr().out
