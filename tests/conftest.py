@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,21 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ["STMLANG_CACHE"] = str(Path(tempfile.gettempdir()) / f"stmlang-tests-{os.getpid()}")
 # Most tests compile a program and run it once. XLA_FLAGS=--xla_cpu_use_fusion_emitters=true has them run what users run.
 hasten()
+
+MAPPINGS = 20_000
+"""Mappings of memory at which compiled programs are dropped. Each takes about a dozen, Linux allows a process 65,530, and XLA
+aborts it where there are no more."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def programs_of_other_modules() -> Iterator[None]:
+    """Drops compiled programs between modules, once there are many of them."""
+    yield
+    mappings = Path("/proc/self/maps")
+    if mappings.exists() and mappings.read_bytes().count(b"\n") > MAPPINGS:
+        import jax
+
+        jax.clear_caches()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,7 +18,7 @@ from stmlang.models.graph.rounds import GAT, GCN, GIN, GINE, MPNN, GraphLSTM
 from stmlang.source.diagnostic import SpecError
 
 DIM, EDGE_FEATURES = 4, 3
-TAIL, HEAD = np.asarray([0, 0, 1, 3, 1]), np.asarray([1, 2, 2, 1, 0])
+TAIL, HEAD = np.asarray([0, 0, 1, 3, 0]), np.asarray([1, 2, 2, 1, 1])
 """A triangle with a tail, one edge of it twice; node 4 has no neighbour."""
 NODES = 5
 FEATURES = np.random.default_rng(0).standard_normal((len(TAIL), EDGE_FEATURES))
