@@ -275,6 +275,7 @@ def test_the_table_stands_beside_the_paper() -> None:
     assert lines[2] == "| pLSTM | 0.8000 ± 0.10 (0.8512 ± 0.06) |  | 0.8000 |"
     assert lines[3] == "| GIN | 0.4000 ± 0.10, 4 (0.8251 ± 0.10) | 0.5000 ± 0.00, 8 | 0.4500 |"
     assert "over 1 or 2 of ten folds" in lines[5]
+    assert lines[7].endswith(" is, on MUTAG: pLSTM 0.6000, GIN 0.4000; on OWN: GIN 0.5000.")
 
 
 def test_results_hold_every_fold() -> None:
