@@ -200,4 +200,7 @@ def test_derivatives_of_copies() -> None:
 def test_rounding_is_that_of_the_data_type() -> None:
     assert rounded(1 + 2.0**-8, "bfloat16") == 1
     assert rounded(1 + 2.0**-23, "float32") == 1 + 2.0**-23
+    assert rounded([2.0**-126, 1e-38, 0.0], "float32").tolist() == [2.0**-126, 0.0, 0.0]
+    assert np.signbit(rounded(-1e-38, "bfloat16"))
+    assert rounded(1e-38, "float64") == 1e-38
     assert jnp.finfo(jnp.float32).eps == 2 * 2.0**-24
