@@ -190,7 +190,7 @@ def rounded(array: npt.ArrayLike, dtype: str) -> Array:
     """Numbers as a data type has them, in float64. Below its smallest normal number that is zero, with the sign: XLA takes it
     so on CPUs, and on which side of a kink an argument lies may not depend on the machine."""
     wide = np.asarray(np.asarray(array, np.float64).astype(jnp.dtype(dtype)), np.float64)
-    kind: Any = jnp.finfo(dtype)
+    kind = cast(Any, jnp.finfo)(dtype)
     return np.where(np.abs(wide) < float(kind.smallest_normal), np.copysign(0.0, wide), wide)
 
 
