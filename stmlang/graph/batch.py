@@ -131,11 +131,11 @@ class Batch:
     @cached_property
     def dag(self) -> DAG:
         """The padded union as one graph with the one port `edge`, and as many spare line edges as its room has."""
-        return replace(self._union, parts=self.dags, spare_line_edges=self.room.line_edges - line_count(self._union))
+        return replace(self._union, spare_line_edges=self.room.line_edges - line_count(self._union))
 
     @cached_property
     def _union(self) -> DAG:
-        return ragged_dag(self.bucket.nodes, self.tail, self.head)
+        return replace(ragged_dag(self.bucket.nodes, self.tail, self.head), parts=self.dags)
 
     @property
     def arrays(self) -> Arrays:

@@ -58,9 +58,7 @@ class DAG:
     @cached_property
     def acyclic(self) -> bool:
         """Whether this is what it has to be. Only a graph that was put together by hand may not be."""
-        from stmlang.graph.levels import peel
-
-        return int(peel(self.tail, self.head, self.node_count).min(initial=0)) >= 0
+        return int(self.levels.min(initial=0)) >= 0
 
     @cached_property
     def line_edges(self) -> Int64[np.ndarray, "line_edges 2"]:

@@ -18,10 +18,9 @@ NARROW = 64
 
 def node_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
     """The level of each node, from 0. Raises ValueError if the graph has a cycle, which no `DAG` may have."""
-    levels = dag.levels
-    if levels.size and levels.min() < 0:
+    if not dag.acyclic:
         raise ValueError("a DAG must be acyclic, and this one has a cycle")
-    return levels
+    return dag.levels
 
 
 def latest_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
