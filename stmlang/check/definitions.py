@@ -9,7 +9,7 @@ from itertools import chain
 from stmlang.check.modules import Definition, Module
 from stmlang.check.order import followed
 from stmlang.check.problems import Problems, arrows
-from stmlang.check.words import BUILT_IN, DEGREES, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.source.diagnostic import Label
 from stmlang.syntax import tree
 
@@ -72,16 +72,14 @@ def _unknown_name(problems: Problems, definition: Definition, name: tree.Name) -
     if name.text not in definition.module.missing:
         known = [*(parameter.text for parameter in definition.item.parameters), *INPUTS, *SIZES, "pi"]
         note = "a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan"
-        help = f"write `{DEGREES[name.text]}`" if name.text in DEGREES else problems.near(name.text, known)
-        help = help or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
+        help = problems.meant(name.text, known) or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
         problems.error("STM1001", f"there is no `{name.text}` here", name.span, note, help=help)
     return False
 
 
 def _unknown_function(problems: Problems, definition: Definition, name: tree.Name) -> bool:
     if not definition.module.unknown(name.text):
-        help = problems.near(name.text, chain(definition.module.functions(), BUILT_IN))
-        help = f"write `{DEGREES[name.text]}`" if name.text in DEGREES else help
+        help = problems.meant(name.text, chain(definition.module.functions(), BUILT_IN))
         problems.error("STM1002", f"there is no function `{name.text}`", name.span, help=help)
     return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from stmlang.check.words import DEGREES
 from stmlang.source.diagnostic import Diagnostic, Label, Severity
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.suggest import nearest
@@ -49,6 +50,10 @@ class Problems:
         self._characters -= len(candidates) * cost
         found = nearest(name, candidates)
         return None if found is None else f"did you mean `{form.format(found)}`?"
+
+    def meant(self, name: str, known: Iterable[str]) -> str | None:
+        """What to write for a name that means nothing: a degree by another name, or else a known name that is near."""
+        return f"write `{DEGREES[name]}`" if name in DEGREES else self.near(name, known)
 
     @property
     def failed(self) -> bool:

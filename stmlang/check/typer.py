@@ -15,7 +15,7 @@ from stmlang.check.modules import Definition
 from stmlang.check.problems import Problems
 from stmlang.check.scope import NAMED_SIZE, Argument, Budget, NoNumber, Scope, Site, World
 from stmlang.check.values import DEEPEST, Value, combined, folded
-from stmlang.check.words import BUILT_IN, DEGREES, FEATURES, INDEX_WORDS, INPUTS, SIZES
+from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
 from stmlang.scan.expression import Number, Power, Product, Sum
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
@@ -131,7 +131,7 @@ class Typer:
                 notes = ("a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan",)
             elif self.world.constant == NAMED_SIZE:
                 notes = ("a topology with a name sees its own axes only; one in place, behind `on`, sees the scan's numbers",)
-            help = f"write `{DEGREES[name]}`" if name in DEGREES else self.problems.near(name, self._visible(scope))
+            help = self.problems.meant(name, self._visible(scope))
             self.error("STM1001", f"there is no `{name}` here", span, *notes, help=help)
 
     def _misplaced(self, name: str, scope: Scope) -> tuple[str, str | None, str | None] | None:
@@ -167,8 +167,7 @@ class Typer:
             return self._expand(definition, call, scope, depth)
         if not scope.module.unknown(name) and f"{name}(" not in self.world.reported:
             self.world.reported.add(f"{name}(")
-            help = self.problems.near(name, chain(scope.module.functions(), BUILT_IN))
-            help = f"write `{DEGREES[name]}`" if name in DEGREES else help
+            help = self.problems.meant(name, chain(scope.module.functions(), BUILT_IN))
             if name in self.world.gates or name in scope.parameters:
                 self.error(
                     "STM1011", f"`{name}` is not a function", call.function.span, help=f"write `{name}`, or `{name}[...]`"

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from stmlang.facts.classes import Bools, Floats, PortClasses
-from stmlang.facts.elementwise import apply
-from stmlang.facts.interval import Interval, add, divide, finite, multiply, negate, number, power
+from stmlang.facts.elementwise import computed
+from stmlang.facts.interval import Interval, assembled, divide, finite, number, rebound
 from stmlang.facts.walk import Analysis
 from stmlang.graph.limits import LARGEST
 from stmlang.scan.expression import (
@@ -66,15 +66,7 @@ class DegreeCases(Analysis[Cases | None]):
         known = [value for value in values if value is not None]
         if len(known) < len(values):
             return None
-        assemble = self.classes.assemble
-        return tuple(
-            Interval(
-                assemble(gate, [value[case].low for value in known]),
-                assemble(gate, [value[case].high for value in known]),
-                assemble(gate, [value[case].nan for value in known]),
-            )
-            for case in range(self.count)
-        )
+        return tuple(assembled(self.classes, gate, [value[case] for value in known]) for case in range(self.count))
 
     def rule(self, expr: Expr, parts: tuple[Cases | None, ...]) -> Cases | None:
         known = [part for part in parts if part is not None]
@@ -86,30 +78,15 @@ class DegreeCases(Analysis[Cases | None]):
             case Degree(over=over):
                 return tuple(out if over == "out" else into for into, out in product(self.into, self.out))
             case GateRef(gate=name, bind=bind):
-                found, rebind = self.gates[name], self.classes.rebind
-                return found and tuple(
-                    Interval(rebind(case.low, bind), rebind(case.high, bind), rebind(case.nan, bind)) for case in found
-                )
+                found = self.gates[name]
+                return found and tuple(rebound(self.classes, case, bind) for case in found)
             case Finite(argument=argument):
                 inner = [found for part in children(argument) if (found := self.of(part)) is not None]
                 return tuple(_settled(argument, whole, [part[case] for part in inner]) for case, whole in enumerate(known[0]))
             case Sum() | Product() | Power() | Apply():
-                return tuple(_computed(expr, tuple(part[case] for part in known)) for case in range(self.count))
+                return tuple(computed(expr, tuple(part[case] for part in known)) for case in range(self.count))
             case _:
                 return None
-
-
-def _computed(expr: Sum | Product | Power | Apply, parts: tuple[Interval, ...]) -> Interval:
-    match expr:
-        case Sum(terms=terms):
-            return add([negate(part) if negative else part for (negative, _), part in zip(terms, parts, strict=True)])
-        case Product(factors=factors):
-            steps = zip((inverted for inverted, _ in factors), parts, strict=True)
-            return reduce(lambda whole, step: (divide if step[0] else multiply)(whole, step[1]), steps, number(1.0))
-        case Power():
-            return power(*parts)
-        case Apply(function=function):
-            return apply(function, parts)
 
 
 def _settled(argument: Expr, whole: Interval, parts: list[Interval]) -> Interval:

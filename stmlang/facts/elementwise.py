@@ -1,14 +1,29 @@
-"""Elementwise functions of intervals."""
+"""Arithmetic and elementwise functions of intervals, as expressions have them."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import assert_never
 
 import numpy as np
 
 from stmlang.facts.classes import Floats
-from stmlang.facts.interval import TINY, Interval, between, hull, interval
-from stmlang.scan.expression import Function
+from stmlang.facts.interval import TINY, Interval, add, between, divide, hull, interval, multiply, negate, number, power
+from stmlang.scan.expression import Apply, Function, Power, Product, Sum
+
+
+def computed(expr: Sum | Product | Power | Apply, parts: tuple[Interval, ...]) -> Interval:
+    """What an expression computes of its parts."""
+    match expr:
+        case Sum(terms=terms):
+            return add([negate(part) if negative else part for (negative, _), part in zip(terms, parts, strict=True)])
+        case Product(factors=factors):
+            steps = zip((inverted for inverted, _ in factors), parts, strict=True)
+            return reduce(lambda whole, step: (divide if step[0] else multiply)(whole, step[1]), steps, number(1.0))
+        case Power():
+            return power(*parts)
+        case Apply(function=function):
+            return apply(function, parts)
 
 
 def clamp(x: Interval, low: Interval, high: Interval) -> Interval:

@@ -18,7 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stmlang.facts.classes import Bools, Floats
+from stmlang.facts.classes import Bools, Floats, PortClasses
+from stmlang.scan.expression import Bind
+from stmlang.scan.scan import Gate
 
 HUGE = 3e38
 TINY = 1e-36
@@ -47,6 +49,20 @@ class Interval(NamedTuple):
     @property
     def holds_infinity(self) -> Bools:
         return np.isinf(self.low) | np.isinf(self.high)
+
+
+def assembled(classes: PortClasses, gate: Gate, values: Sequence[Interval]) -> Interval:
+    """A gate's interval out of its clauses' intervals."""
+    low, high = (
+        classes.assemble(gate, [value.low for value in values]),
+        classes.assemble(gate, [value.high for value in values]),
+    )
+    return Interval(low, high, classes.assemble(gate, [value.nan for value in values]))
+
+
+def rebound(classes: PortClasses, value: Interval, bind: tuple[Bind, ...]) -> Interval:
+    """A gate's interval as a reference to it sees it."""
+    return Interval(classes.rebind(value.low, bind), classes.rebind(value.high, bind), classes.rebind(value.nan, bind))
 
 
 def interval(low: Floats, high: Floats, nan: Bools) -> Interval:

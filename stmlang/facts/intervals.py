@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Literal, assert_never
 
 import numpy as np
@@ -10,21 +9,21 @@ import numpy.typing as npt
 
 from stmlang.facts.classes import Bools, PortClasses, Scalar
 from stmlang.facts.degrees import DegreeCases, counted
-from stmlang.facts.elementwise import apply
+from stmlang.facts.elementwise import computed
 from stmlang.facts.interval import (
     FINITE,
     HUGE,
     Interval,
     add,
+    assembled,
     between,
-    divide,
     finite,
     hull,
     interval,
     multiply,
     negate,
     number,
-    power,
+    rebound,
     times,
 )
 from stmlang.facts.walk import Analysis
@@ -66,10 +65,7 @@ class Intervals(Analysis[Interval]):
         self.run()
 
     def gate(self, gate: Gate, values: list[Interval]) -> Interval:
-        assemble = self.classes.assemble
-        low = assemble(gate, [value.low for value in values])
-        high = assemble(gate, [value.high for value in values])
-        return Interval(low, high, assemble(gate, [value.nan for value in values]))
+        return assembled(self.classes, gate, values)
 
     def rule(self, expr: Expr, parts: tuple[Interval, ...]) -> Interval:
         match expr:
@@ -81,18 +77,9 @@ class Intervals(Analysis[Interval]):
             case InputRef():
                 return finite(-np.inf, np.inf)
             case GateRef(gate=name, bind=bind):
-                low, high, nan = self.gates[name]
-                rebind = self.classes.rebind
-                return Interval(rebind(low, bind), rebind(high, bind), rebind(nan, bind))
-            case Apply(function=function):
-                return apply(function, parts)
-            case Sum(terms=terms):
-                return add([negate(part) if negative else part for (negative, _), part in zip(terms, parts, strict=True)])
-            case Product(factors=factors):
-                steps = zip((inverted for inverted, _ in factors), parts, strict=True)
-                return reduce(lambda whole, step: (divide if step[0] else multiply)(whole, step[1]), steps, number(1.0))
-            case Power():
-                return power(*parts)
+                return rebound(self.classes, self.gates[name], bind)
+            case Sum() | Product() | Power() | Apply():
+                return computed(expr, parts)
             case Reduce(kind=kind, over=over):
                 return self.reduced(kind, over, parts[0])
             case Normalize(kind=kind, over=over):
