@@ -31,13 +31,11 @@ import numpy as np
 
 import stmlang
 from benchmarks.compile_time import machine
-from stmlang.experiments.folds.graphs import bucket, evaluated
+from stmlang.experiments.folds.graphs import evaluated
 from stmlang.experiments.folds.memory import keep_freed_memory
-from stmlang.experiments.folds.training import Trainer
-from stmlang.experiments.tudataset.classes import Classes
 from stmlang.experiments.tudataset.data import folds, load
 from stmlang.experiments.tudataset.settings import Entry, Model, Settings
-from stmlang.experiments.tudataset.study import folder, maker
+from stmlang.experiments.tudataset.study import folder, trainer
 from stmlang.graph import Batch, batch, from_edges
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers.d8 import read_flow
@@ -184,14 +182,14 @@ def epoch(name: str, settings: Settings, model: Model) -> dict[str, Any]:
     graphs = load(folder(name, settings), name)
     splits = folds(graphs, settings)
     entry = Entry(model, None if model == "plstm" else 4)
-    trainer = Trainer(maker(entry, graphs, settings), Classes(graphs), bucket(graphs.dags, splits, settings), settings)
-    state, spent = trainer.start(splits[0]), list[tuple[float, float]]()
+    training = trainer(entry, graphs, splits, settings)
+    state, spent = training.start(splits[0]), list[tuple[float, float]]()
     for _ in range(2):
         start = time.perf_counter(), time.process_time()
-        state = trainer.epoch(state, splits[0])
+        state = training.epoch(state, splits[0])
         spent.append((time.perf_counter() - start[0], time.process_time() - start[1]))
     (first, _), (seconds, processor_seconds) = spent
-    counts = {"graphs": len(splits[0].train), "judged": len(evaluated(splits[0])), "programs": trainer.programs}
+    counts = {"graphs": len(splits[0].train), "judged": len(evaluated(splits[0])), "programs": training.programs}
     return {"model": str(entry), **counts, "first": first, "seconds": seconds, "processor_seconds": processor_seconds}
 
 

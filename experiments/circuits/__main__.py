@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from stmlang.experiments.circuits.settings import FOLDS, MODELS, Settings
+from stmlang.experiments.folds.options import refuse_wrong
 
 
 def parse(arguments: list[str] | None = None) -> Settings:
@@ -30,11 +31,7 @@ def parse(arguments: list[str] | None = None) -> Settings:
     parser.add_argument("--out", type=Path, default=default.out, help="folder for results and what a run goes on from")
     parser.add_argument("--page", type=Path, default=default.page, help="folder that gets the page and its figure as well")
     given = parser.parse_args(arguments)
-    if not 1 <= given.folds <= FOLDS:
-        parser.error(f"--folds must be from 1 to {FOLDS}")
-    for name, least in (("epochs", 1), ("seed", 0)):
-        if getattr(given, name) < least:
-            parser.error(f"--{name} must be at least {least}")
+    refuse_wrong(parser, given, FOLDS)
     return Settings(
         models=tuple(dict.fromkeys(given.models)),
         folds=given.folds,

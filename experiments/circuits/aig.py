@@ -7,11 +7,11 @@ then gates, each behind its fanins. No two gates have the same fanins, and none 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
 from stmlang.experiments.folds.errors import StudyError
+from stmlang.graph.incidence import rows
 from stmlang.graph.levels import topological_order
 from stmlang.graph.readers import Netlist
 
@@ -85,20 +85,17 @@ def aig_of(netlist: Netlist, name: str) -> AIG:
     Raises StudyError for a gate whose function is not known.
     """
     dag, builder = netlist.dag, Builder()
-    order = np.argsort(dag.head, kind="stable")
-    starts = np.searchsorted(dag.head[order], np.arange(dag.node_count + 1)).tolist()
-    entering = [order[start:end].tolist() for start, end in pairwise(starts)]
+    entering = rows(dag.head, dag.node_count)
+    edges = [part.tolist() for part in np.split(entering.item, entering.start[1:-1])]
     literal: dict[int, int] = {node: builder.input() for node, kind in enumerate(netlist.kinds) if kind == "INPUT"}
     ordered: list[int] = topological_order(dag).tolist()
     for node in ordered:
         if node in literal:
             continue
         kind = netlist.kinds[node]
-        found = builder.gate(kind, [literal[int(dag.tail[edge])] ^ int(netlist.inverted[edge]) for edge in entering[node]])
+        found = builder.gate(kind, [literal[int(dag.tail[edge])] ^ int(netlist.inverted[edge]) for edge in edges[node]])
         if found is None:
             help = "take AND, NAND, OR, NOR, XOR, XNOR, and NOT or BUF of one signal, or leave the circuit out"
-            raise StudyError(
-                f"circuit {name} has a gate {kind} of {len(entering[node])} signals, which has no meaning here", help
-            )
+            raise StudyError(f"circuit {name} has a gate {kind} of {len(edges[node])} signals, which has no meaning here", help)
         literal[node] = found
     return AIG(tuple(builder.gates))

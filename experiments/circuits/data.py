@@ -17,8 +17,8 @@ from stmlang.experiments.folds.graphs import Fold
 from stmlang.graph import DAG
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.readers import read_netlist
+from stmlang.graph.readers.netlist import SUFFIXES
 
-SUFFIXES = (".bench", ".aig", ".aag")
 SAME = {"c1355": "c499"}
 """Circuits that compute the same as another: c1355 is c499 with each XOR spelled out. They always stand in the same part."""
 

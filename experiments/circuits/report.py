@@ -16,8 +16,7 @@ from stmlang.experiments.circuits.settings import BANDS, FOLDS, MODELS, RATES, S
 from stmlang.experiments.circuits.task import Epoch, Errors
 from stmlang.experiments.digits.figures import INK
 from stmlang.experiments.folds import figures
-from stmlang.experiments.folds.kept import Result
-from stmlang.source.writing import written_whole
+from stmlang.experiments.folds.kept import Result, keep_files
 
 PAGE = "circuits"
 NAMES = {
@@ -70,12 +69,8 @@ def write(found: Found, settings: Settings) -> None:
     files = {f"{PAGE}.md": page(found, settings), f"{PAGE}.svg": figure(found)}
     numbers = {f"{PAGE}.json": json.dumps(as_json(found, settings), indent=1) + "\n"}
     for folder, content in ((settings.out, {**files, **numbers}), (settings.page, files)):
-        if folder is None:
-            continue
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in content.items():
-            with written_whole(folder / name) as file:
-                file.write(text.encode())
+        if folder is not None:
+            keep_files(folder, content)
 
 
 def as_json(found: Found, settings: Settings) -> dict[str, Any]:

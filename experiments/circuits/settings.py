@@ -6,9 +6,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-P_SPEC = "std:plstm/graph_p"
-D_SPEC = "std:plstm/graph_d"
-
 Model = Literal["plstm", "gin", "gine", "mpnn"]
 MODELS: tuple[Model, ...] = get_args(Model)
 FOLDS = 5

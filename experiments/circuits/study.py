@@ -13,18 +13,17 @@ import numpy as np
 from jaxtyping import Array
 from rich.console import Console
 
-import stmlang
 from stmlang.experiments.circuits.data import Cones, folds, load
 from stmlang.experiments.circuits.report import Found, write
-from stmlang.experiments.circuits.settings import D_SPEC, P_SPEC, Model, Settings
+from stmlang.experiments.circuits.settings import Model, Settings
 from stmlang.experiments.circuits.task import Epoch, Probability
 from stmlang.experiments.folds.graphs import Fold, covering
 from stmlang.experiments.folds.kept import Place, Result
-from stmlang.experiments.folds.study import Crossing, crossed, keyed
+from stmlang.experiments.folds.models import keyed, plstm
+from stmlang.experiments.folds.study import Crossing, crossed
 from stmlang.experiments.folds.training import Trainer
 from stmlang.models.graph.baselines import GNN, Kind
 from stmlang.models.graph.inputs import GraphModel
-from stmlang.models.graph.plstm import PLSTM
 
 SIZES: dict[str, Any] = {"classes": 1, "node_features": 2, "edge_features": 1, "readout": "nodes"}
 WIDTHS = range(4, 513, 4)
@@ -76,8 +75,8 @@ def trained(model: Model, data: Cones, settings: Settings, console: Console) -> 
 
 def maker(model: Model, settings: Settings) -> Callable[[Array], GraphModel]:
     """What makes a model of its random key. The scans of all that it makes are the same, and so compiled once."""
-    plstm = _plstm(settings)
-    return keyed(plstm if model == "plstm" else _network(model, matched(model, _parameters(plstm), settings), settings))
+    ours = plstm(settings, **SIZES)
+    return keyed(ours if model == "plstm" else _network(model, matched(model, _parameters(ours), settings), settings))
 
 
 def matched(kind: Kind, parameters: int, settings: Settings) -> int:
@@ -88,12 +87,6 @@ def matched(kind: Kind, parameters: int, settings: Settings) -> int:
 
     place = bisect_left(WIDTHS, parameters, 1, len(WIDTHS) - 1, key=count)
     return min(WIDTHS[place - 1 : place + 1], key=lambda dim: abs(count(dim) - parameters))
-
-
-def _plstm(settings: Settings) -> Callable[..., GraphModel]:
-    heads, width = settings.heads, settings.width
-    p, d = (stmlang.compile(spec, heads=heads, key=width, value=width) for spec in (P_SPEC, D_SPEC))
-    return partial(PLSTM, p, d, dim=settings.dim, pairs=settings.pairs, expansion=settings.expansion, **SIZES)
 
 
 def _network(kind: Kind, dim: int, settings: Settings) -> Callable[..., GraphModel]:

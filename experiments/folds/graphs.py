@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -61,15 +61,19 @@ def epoch_order(fold: Fold, epoch: int, settings: Batched) -> Numbers:
     return np.random.default_rng([settings.seed, fold.number, epoch]).permutation(fold.train)
 
 
+def every_part(splits: list[Fold], settings: Batched) -> Iterator[Part]:
+    """Every batch of a study: of all folds and epochs, in training and in evaluation."""
+    for fold in splits:
+        for order in (*(epoch_order(fold, epoch, settings) for epoch in range(settings.epochs)), evaluated(fold)):
+            yield from parts(order, settings.batch)
+
+
 def bucket(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Bucket:
-    """One shape for every batch of the study of a set of graphs: of all folds and epochs, in training and in evaluation."""
+    """One shape for every batch of the study of a set of graphs."""
     sizes = np.asarray([(dag.node_count, dag.edge_count) for dag in dags], np.int64)
     most = np.zeros(2, np.int64)
-    for fold in splits:
-        orders = [epoch_order(fold, epoch, settings) for epoch in range(settings.epochs)]
-        for order in (*orders, evaluated(fold)):
-            for part in parts(order, settings.batch):
-                most = np.maximum(most, sizes[part.graphs].sum(axis=0))
+    for part in every_part(splits, settings):
+        most = np.maximum(most, sizes[part.graphs].sum(axis=0))
     needed = most + np.asarray([SPARE_NODES, SPARE_EDGES])
     nodes, edges = (int(count) for count in -(-needed // ALIGNMENT) * ALIGNMENT)
     return Bucket(nodes, edges, settings.batch)
@@ -79,11 +83,9 @@ def covering(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Buck
     """As `bucket`, and with one room for programs, however deep or large the graphs of a batch are: one program for all."""
     shape = bucket(dags, splits, settings)
     needs: dict[Needs, None] = {}
-    for fold in splits:
-        for order in (*(epoch_order(fold, epoch, settings) for epoch in range(settings.epochs)), evaluated(fold)):
-            for part in parts(order, settings.batch):
-                numbers: list[int] = part.graphs.tolist()
-                needs[batch([dags[number] for number in numbers], bucket=shape).needs] = None
+    for part in every_part(splits, settings):
+        numbers: list[int] = part.graphs.tolist()
+        needs[batch([dags[number] for number in numbers], bucket=shape).needs] = None
     return replace(shape, room=Room.covering(shape.nodes, shape.edges, list(needs)))
 
 

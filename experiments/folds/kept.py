@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -102,6 +102,13 @@ class Place(Generic[E]):
 
 def _dictionary(of: Any) -> dict[str, Any]:
     return asdict(of)
+
+
+def keep_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts by name into a folder, each whole or not at all."""
+    for name, text in files.items():
+        with _written(folder / name) as file:
+            file.write(text.encode())
 
 
 def _written(path: Path) -> Any:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
 
-from jaxtyping import Array
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -16,7 +15,6 @@ from stmlang.experiments.folds.graphs import Fold
 from stmlang.experiments.folds.kept import Place, Result
 from stmlang.experiments.folds.memory import keep_freed_memory
 from stmlang.experiments.folds.training import E, Trainer
-from stmlang.models.graph.inputs import GraphModel
 from stmlang.source.diagnostic import SpecError
 
 WRONG, STOPPED = 1, 130
@@ -73,15 +71,6 @@ def _trained(trainer: Trainer[E], crossing: Crossing[E], fold: Fold, tell: Calla
         place.keep_state(fold.number, state)
         tell(len(state.curve), crossing.epoch_words(state.curve[-1]))
     return place.keep_result(fold.number, trainer.parameters, state)
-
-
-def keyed(make: Callable[..., GraphModel]) -> Callable[[Array], GraphModel]:
-    """What takes a random key by position and makes a model of it."""
-
-    def made(key: Array) -> GraphModel:
-        return make(key=key)
-
-    return made
 
 
 def command(run: Callable[[], object], page: Path, console: Console) -> int:

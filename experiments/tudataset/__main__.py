@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from stmlang.experiments.folds.options import refuse_wrong
 from stmlang.experiments.tudataset.settings import FOLDS, MODELS, SETS, Settings
 
 LARGEST_SEED = 2**31 - 1
@@ -35,13 +36,7 @@ def parse(arguments: list[str] | None = None) -> Settings:
     parser.add_argument("--out", type=Path, default=default.out, help="folder for results, figures and what a run goes on from")
     parser.add_argument("--archive", default=default.archive, help="where the zip files of data sets lie")
     given = parser.parse_args(arguments)
-    if not 1 <= given.folds <= FOLDS:
-        parser.error(f"--folds must be from 1 to {FOLDS}")
-    for name, least in (("epochs", 1), ("seed", 0)):
-        if getattr(given, name) < least:
-            parser.error(f"--{name} must be at least {least}")
-    if given.seed > LARGEST_SEED:
-        parser.error(f"--seed must be at most {LARGEST_SEED}")
+    refuse_wrong(parser, given, FOLDS)
     if min(given.depths) < 1:
         parser.error("--depths must be at least 1")
     for name in given.sets:

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 from stmlang.experiments.digits.figures import INK, PALE
 from stmlang.experiments.folds import figures
 from stmlang.experiments.folds.figures import svg
-from stmlang.experiments.folds.kept import Result
+from stmlang.experiments.folds.kept import Result, keep_files
 from stmlang.experiments.tudataset.classes import Epoch
 from stmlang.experiments.tudataset.settings import FOLDS, MODELS, Entry, Settings
-from stmlang.source.writing import written_whole
 
 Results = Mapping[str, Mapping[Entry, Sequence[Result[Epoch]]]]
 """By data set and entry, the folds that are done."""
@@ -74,9 +73,7 @@ def write(found: Results, settings: Settings) -> None:
         "accuracy.svg": bars(found),
         **{f"curves-{name}.svg": curves(entries) for name, entries in found.items()},
     }
-    for name, text in files.items():
-        with written_whole(settings.out / name) as file:
-            file.write(text.encode())
+    keep_files(settings.out, files)
 
 
 def as_json(found: Results, settings: Settings) -> dict[str, Any]:

@@ -6,9 +6,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-P_SPEC = "std:plstm/graph_p"
-D_SPEC = "std:plstm/graph_d"
-
 Model = Literal["plstm", "gcn", "gat", "gin", "mpnn", "lstm"]
 MODELS: tuple[Model, ...] = get_args(Model)
 SETS = ("MUTAG", "NCI1", "PROTEINS", "PTC_FM")

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Array
 from rich.console import Console
 
-import stmlang
 from stmlang.experiments.folds.graphs import Fold, bucket
 from stmlang.experiments.folds.kept import Place, Result
-from stmlang.experiments.folds.study import Crossing, keyed
+from stmlang.experiments.folds.models import keyed, plstm
+from stmlang.experiments.folds.study import Crossing
 from stmlang.experiments.folds.study import crossed as folds_crossed
 from stmlang.experiments.folds.training import Trainer
 from stmlang.experiments.tudataset.classes import Classes, Epoch
 from stmlang.experiments.tudataset.data import Graphs, folds, load
 from stmlang.experiments.tudataset.download import fetched
 from stmlang.experiments.tudataset.report import write
-from stmlang.experiments.tudataset.settings import D_SPEC, P_SPEC, Entry, Settings
+from stmlang.experiments.tudataset.settings import Entry, Settings
 from stmlang.models.graph.baselines import GNN
 from stmlang.models.graph.inputs import GraphModel
-from stmlang.models.graph.plstm import PLSTM
 from stmlang.plan.cache import cache_folder
 
 
@@ -56,13 +56,20 @@ def entries(settings: Settings) -> Iterator[Entry]:
 
 def maker(entry: Entry, graphs: Graphs, settings: Settings) -> Callable[[Array], GraphModel]:
     """What makes a model of its random key. The scans of all that it makes are the same, and so compiled once."""
-    sizes = {"classes": graphs.classes, "node_features": graphs.node_features, "edge_features": graphs.edge_features}
+    sizes: dict[str, Any] = {
+        "classes": graphs.classes,
+        "node_features": graphs.node_features,
+        "edge_features": graphs.edge_features,
+    }
     if entry.model != "plstm":
         assert entry.depth is not None
         return keyed(partial(GNN, entry.model, depth=entry.depth, dim=settings.hidden, **sizes))
-    heads, width = settings.heads, settings.width
-    p, d = (stmlang.compile(spec, heads=heads, key=width, value=width) for spec in (P_SPEC, D_SPEC))
-    return keyed(partial(PLSTM, p, d, dim=settings.dim, pairs=settings.pairs, expansion=settings.expansion, **sizes))
+    return keyed(plstm(settings, **sizes))
+
+
+def trainer(entry: Entry, graphs: Graphs, splits: list[Fold], settings: Settings) -> Trainer[Epoch]:
+    """What trains an entry on a data set, in batches of one shape."""
+    return Trainer(maker(entry, graphs, settings), Classes(graphs), bucket(graphs.dags, splits, settings), settings)
 
 
 def crossed(entry: Entry, graphs: Graphs, settings: Settings, console: Console) -> list[Result[Epoch]]:
@@ -70,8 +77,7 @@ def crossed(entry: Entry, graphs: Graphs, settings: Settings, console: Console) 
 
     def begin() -> tuple[Trainer[Epoch], list[Fold]]:
         splits = folds(graphs, settings)
-        room = bucket(graphs.dags, splits, settings)
-        return Trainer(maker(entry, graphs, settings), Classes(graphs), room, settings), splits
+        return trainer(entry, graphs, splits, settings), splits
 
     def words(results: list[Result[Epoch]]) -> str:
         tests = np.asarray([result.best.test for result in results])

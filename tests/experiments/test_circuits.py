@@ -396,7 +396,7 @@ def test_command_line() -> None:
     assert parse(["--data", "x"]) == Settings(data=Path("x"))
     given = parse(["--data", "x", "--models", "gin", "plstm", "--folds", "2", "--epochs", "3", "--seed", "7", "--page", "docs"])
     assert given == Settings(data=Path("x"), models=("gin", "plstm"), folds=2, epochs=3, seed=7, page=Path("docs"))
-    for words in ([], ["--folds", "6"], ["--epochs", "0"], ["--seed", "-1"], ["--models", "gcn"]):
+    for words in ([], ["--folds", "6"], ["--epochs", "0"], ["--seed", "-1"], ["--seed", str(2**31)], ["--models", "gcn"]):
         with pytest.raises(SystemExit):
             parse(["--data", "x", *words] if words else [])
 

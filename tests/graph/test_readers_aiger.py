@@ -263,6 +263,8 @@ def test_netlists_say_what_nodes_are_and_which_edges_invert(tmp_path: Path) -> N
     refusal = pytest.raises(SpecError, match="STM3402")
     with refusal:
         read_netlist(str(tmp_path / "a.blif"))
+    with pytest.raises(SpecError, match="STM3401"):
+        read_netlist(3)  # pyright: ignore[reportArgumentType]
 
 
 def test_netlists_of_bench_name_their_gates() -> None:

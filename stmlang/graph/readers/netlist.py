@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Bool
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.readers import aiger, bench
-from stmlang.graph.readers.files import open_file, refusal
+from stmlang.graph.readers import aiger, bench, read
+from stmlang.graph.readers.files import open_file, path_text, refusal
 from stmlang.graph.readers.finish import checked
 
-SUFFIXES = {".bench": "bench", ".aag": "aiger", ".aig": "aiger"}
-"""The format that a suffix stands for."""
+SUFFIXES = {suffix: format for suffix, format in read.SUFFIXES.items() if format in ("bench", "aiger")}
+"""Those of netlists, with the format that each stands for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,7 @@ class Netlist:
 def read_netlist(path: str) -> Netlist:
     """The circuit in a BENCH or AIGER file, nodes and edges as `read_graph` numbers them. Raises SpecError as it does, and
     STM3402 for any other format."""
+    path = path_text(path)
     suffix = PurePath(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise refusal("STM3402", f"`{path}` is no netlist by its suffix", None, f"netlists end in {', '.join(SUFFIXES)}")
