@@ -24,13 +24,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Shaped
 
-from stmlang.graph.buckets import EIGHTHS, Needs, Room, power_above, ratio_above
+from stmlang.graph.buckets import EIGHTHS, LARGEST_CELL, Needs, Room, power_above, ratio_above, spread_above
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.collate import filled, split, stacked
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST, refuse_above_largest
 from stmlang.graph.line import line_count
+from stmlang.graph.packing import pieces
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
 from stmlang.graph.whole import refuse_cycle, refuse_misshapen
 from stmlang.source.diagnostic import SpecError
@@ -152,11 +153,13 @@ class Batch:
         """What the graphs take."""
         edges, nodes = int(self.edge_start[-1]), self.bucket.nodes
         tail, head = self.tail[:edges], self.head[:edges]
-        arcs = max(
-            int(np.maximum(np.bincount(end, minlength=nodes)[other], 1).sum()) for end, other in ((head, tail), (tail, head))
-        )
+        graphs = np.diff(self.node_start)
+        rows = np.repeat(pieces(graphs, LARGEST_CELL), graphs)  # of each node and of what leaves it
+        arcs = [np.maximum(np.bincount(end, minlength=nodes)[other], 1) for end, other in ((head, tail), (tail, head))]
+        counted = [(rows, np.ones_like(rows)), *((rows[tail], count) for count in (np.ones_like(tail), *arcs))]
+        spread = max(spread_above(int((each * count).sum()), int(count.sum())) for each, count in counted)
         levels = int(node_levels(self._union).max(initial=0)) + 1
-        return Needs(edges, arcs, levels, tuple(np.diff(self.node_start).tolist()))
+        return Needs(edges, max(int(count.sum()) for count in arcs), levels, tuple(graphs.tolist()), spread)
 
     def nodes(self, features: Sequence[Any]) -> Shaped[np.ndarray, "nodes ..."]:
         """Node features of the batch, zero for padding, from those of each graph, `(its nodes, ...)`.

@@ -11,14 +11,18 @@ from dataclasses import dataclass
 
 from stmlang.graph.packing import packed
 
-SMALLEST_TILE, LARGEST_TILE = 16, 256
+SMALLEST_CELL, LARGEST_CELL = 16, 64
+MOST_PACKED, EXPECTED_LARGEST = 1024, 256
+"""The nodes of the largest graph that is cut into cells: each of its items has a row for every cell that it takes."""
 FEWEST_LEVELS, MANY_LEVELS = 24, 192
 EIGHTHS = (8, 9, 10, 12, 14)
 """Ratios of edges to nodes, in eighths, and their products with powers of two."""
 TWENTIETHS = (20, 24, 28, 35)
 """Ratios of arcs to edges, in twentieths, likewise."""
-TILE_RATIOS = ((17, 16), (4, 3), (2, 1))
-"""Places of tiles for each node. Of two tiles one at least is half full, so that the last ratio always does."""
+SPREADS = (4, 5, 8, 12, 16, 24, 32, 48, 64)
+"""Ratios of rows to items, in quarters: at most as many as the largest graph has cells."""
+CELL_RATIOS = ((17, 16), (4, 3), (2, 1))
+"""Places in cells for each node. Of two cells one at least is half full, so that the last ratio always does."""
 
 
 def power_above(count: int) -> int:
@@ -48,73 +52,94 @@ def levels_above(count: int) -> int:
     return 3 * size // 4 if size > MANY_LEVELS and 3 * size // 4 >= count else size
 
 
+def spread_above(rows: int, items: int) -> int:
+    """Rows for four items, where so many items have so many: the least of `SPREADS` that will do, or else the last, which does
+    for all graphs that are packed."""
+    return next((spread for spread in SPREADS if 4 * rows <= spread * items), SPREADS[-1])
+
+
 @dataclass(frozen=True)
 class Room:
     """What a program for graphs that come at run time has room for: nodes and edges, as many as their bucket has; `line_edges`
-    and levels. Graphs of at most `tile` nodes, a power of two, are packed into `tiles` tiles; where one is larger than any tile
-    there are none, and both numbers are 0.
+    and levels. Graphs are packed into `cells` cells of `cell` nodes each, a power of two, larger ones in pieces; where one has
+    too many nodes for that there are none, and both numbers are 0.
 
-    `line_edges` is no less than the arcs of a sweep over edge states, which are the line edges and one for each edge that is
-    not the end of any, whichever way the edges point; so that it is no less than the edges either.
+    Of a node, an edge or a line edge of a graph in several cells there is a row for each of them: `rows`, `spread` for four
+    items. `line_edges` is no less than the arcs of a sweep over edge states, which are the line edges and one for each edge
+    that is not the end of any, whichever way the edges point; so that it is no less than the edges either.
     """
 
     nodes: int
     edges: int
     line_edges: int
     levels: int
-    tile: int
-    tiles: int
+    cell: int
+    cells: int
+    spread: int
 
     @classmethod
     def of(cls, nodes: int, edges: int, needs: Needs) -> Room:
         """The room that batches with such needs share in a bucket of so many nodes and edges."""
-        numerator, denominator = ratio_above(max(needs.arcs, 1), max(needs.edges, 1), TWENTIETHS)
-        line_edges = max(edges, -(-edges * numerator // denominator))
-        tile = max(SMALLEST_TILE, power_above(needs.largest))
-        if tile > LARGEST_TILE:
-            return cls(nodes, edges, line_edges, levels_above(needs.levels), 0, 0)
-        levels = levels_above(max(needs.levels, 3 * tile // 16))
-        return cls(nodes, edges, line_edges, levels, tile, _tiles(nodes, tile, packed(needs.graphs, tile).tiles))
+        return cls.covering(nodes, edges, [needs])
 
     @classmethod
     def covering(cls, nodes: int, edges: int, every: Sequence[Needs]) -> Room:
         """The room that holds batches of all these needs, in a bucket that has room for their nodes and edges."""
-        rooms = [cls.of(nodes, edges, needs) for needs in every]
-        line_edges, levels = max(room.line_edges for room in rooms), max(room.levels for room in rooms)
-        if any(room.tile == 0 for room in rooms):
-            return cls(nodes, edges, line_edges, levels, 0, 0)
-        tile = max(room.tile for room in rooms)
-        most = max(packed(needs.graphs, tile).tiles for needs in every)
-        return cls(nodes, edges, line_edges, levels, tile, _tiles(nodes, tile, most))
+        line_edges, levels = edges, FEWEST_LEVELS
+        for needs in every:
+            numerator, denominator = ratio_above(max(needs.arcs, 1), max(needs.edges, 1), TWENTIETHS)
+            line_edges = max(line_edges, -(-edges * numerator // denominator))
+            levels = max(levels, levels_above(needs.levels))
+        largest = max((needs.largest for needs in every), default=0)
+        if largest > MOST_PACKED:
+            return cls(nodes, edges, line_edges, levels, 0, 0, 0)
+        levels = max(levels, levels_above(3 * min(power_above(largest), EXPECTED_LARGEST) // 16))
+        cell = min(max(SMALLEST_CELL, power_above(largest)), LARGEST_CELL)
+        most = max((packed(needs.graphs, cell).cells for needs in every), default=0)
+        spread = max((needs.spread for needs in every), default=4)
+        return cls(nodes, edges, line_edges, levels, cell, _cells(nodes, cell, most), spread)
+
+    def rows(self, items: int) -> int:
+        """The rows that there is room for, of so many items."""
+        return -(-items * self.spread // 4)
+
+    @property
+    def pairs(self) -> int:
+        """The ordered pairs of cells that share a graph. A graph in `p > 1` of them has `p (p - 1)`, and more than
+        `(p - 1) cell` nodes, each with `p - 1` rows more than one: so for every `cell` such rows there are less than two."""
+        return 2 * (self.rows(self.nodes) - self.nodes) // self.cell if self.cell else 0
 
     def lacks(self, needs: Needs) -> tuple[str, int, int] | None:
         """Of what such a batch, with its padding, needs more than there is: what, how much, and how much there is."""
         arcs = needs.arcs + self.edges - needs.edges
         counts = [("line edges", arcs, self.line_edges), ("levels", needs.levels, self.levels)]
-        if self.tile:
-            counts.append(("nodes in one graph", needs.largest, self.tile))
+        if self.cell:
+            most = self.cell if self.cell < LARGEST_CELL else MOST_PACKED
+            counts.append(("nodes in one graph", needs.largest, most))
         found = next((count for count in counts if count[1] > count[2]), None)
-        if found is not None or not self.tile:
+        if found is not None or not self.cell:
             return found
-        tiles = packed(needs.graphs, self.tile).tiles
-        return ("tiles of graphs", tiles, self.tiles) if tiles > self.tiles else None
+        cells = packed(needs.graphs, self.cell).cells
+        counts = [("cells of graphs", cells, self.cells), ("rows for four items", needs.spread, self.spread)]
+        return next((count for count in counts if count[1] > count[2]), None)
 
 
-def _tiles(nodes: int, tile: int, needed: int) -> int:
-    """Tiles for so many nodes, of which at least so many are needed."""
-    rooms = (nodes * numerator // (denominator * tile) + 1 for numerator, denominator in TILE_RATIOS)
-    return next((tiles for tiles in rooms if tiles >= needed), needed)
+def _cells(nodes: int, cell: int, needed: int) -> int:
+    """Cells for so many nodes, of which at least so many are needed."""
+    rooms = (nodes * numerator // (denominator * cell) + 1 for numerator, denominator in CELL_RATIOS)
+    return next((cells for cells in rooms if cells >= needed), needed)
 
 
 @dataclass(frozen=True)
 class Needs:
     """What the graphs of a batch take beside nodes and edges: arcs of a sweep over their edge states, levels (two at least,
-    which padding has), and the nodes of each."""
+    which padding has), the nodes of each, and how many rows there are for four items where no cell is larger."""
 
     edges: int
     arcs: int
     levels: int
     graphs: tuple[int, ...]
+    spread: int = 4
 
     @property
     def largest(self) -> int:

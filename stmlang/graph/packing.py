@@ -1,4 +1,4 @@
-"""Graphs packed into tiles of one size, as things into boxes."""
+"""Graphs packed into cells of one size, as things into boxes; what is larger than a cell is cut into pieces first."""
 
 from __future__ import annotations
 
@@ -8,35 +8,68 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int64
 
+from stmlang.graph.incidence import within
+
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Graph `i` has the places `start[i], start[i] + 1, ...` of tile `tile[i]`; there are `tiles` tiles of `size` places."""
+    """`cells` cells of `size` places, laid end to end. Node `n` of all graphs, one after the other, has the place `place[n]`.
+
+    Graph `i` has `pieces[i]` pieces of consecutive nodes, all but the last as large as a cell; `cell` is that of every
+    piece, graph after graph. Several pieces may share a cell, of different graphs, none of them as large as it.
+    """
 
     size: int
-    tiles: int
-    tile: Int64[np.ndarray, " graphs"]
-    start: Int64[np.ndarray, " graphs"]
+    cells: int
+    place: Int64[np.ndarray, " nodes"]
+    pieces: Int64[np.ndarray, " graphs"]
+    cell: Int64[np.ndarray, " pieces"]
 
-    def places(self, counts: Sequence[int]) -> Int64[np.ndarray, " nodes"]:
-        """The place of every node of graphs of so many nodes, one graph after the other, tiles laid end to end."""
-        sizes = np.asarray(counts, np.int64)
-        first = np.cumsum(sizes) - sizes
-        return np.repeat(self.tile * self.size + self.start - first, sizes) + np.arange(int(sizes.sum()))
+    @property
+    def pairs(self) -> Int64[np.ndarray, "pairs 2"]:
+        """The cells of every two pieces of a graph, in both orders: no pair is there twice, and none is a cell and itself."""
+        first = np.cumsum(self.pieces) - self.pieces
+        graph = np.repeat(np.arange(len(self.pieces)), self.pieces**2)
+        number = within(self.pieces**2)
+        one, other = number // self.pieces[graph], number % self.pieces[graph]
+        apart = one != other
+        return np.stack([self.cell[(first[graph] + part)[apart]] for part in (one, other)], axis=1)
+
+
+def pieces(counts: Sequence[int] | Int64[np.ndarray, " graphs"], size: int) -> Int64[np.ndarray, " graphs"]:
+    """How many pieces of at most `size` nodes graphs of so many nodes are cut into."""
+    return -(-np.asarray(counts, np.int64) // size)
 
 
 def packed(counts: Sequence[int], size: int) -> Packing:
-    """Graphs of so many nodes, none more than `size`, the largest first, each into the fullest tile that has room for it."""
-    tile, start = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.int64)
-    with_room: list[list[int]] = [[] for _ in range(size + 1)]  # tiles by how many places they have left
+    """Graphs of so many nodes, cut into as few pieces as possible. Those as large as a cell have one for themselves; the others
+    go, the largest first, each into the fullest cell that has room for it."""
+    sizes = np.asarray(counts, np.int64)
+    parts = pieces(sizes, size)
+    whole = within(parts) < np.repeat(sizes // size, parts)
+    cell, start = np.cumsum(whole) - 1, np.zeros(len(whole), np.int64)
+    rest = np.flatnonzero(~whole)
+    used = int(whole.sum())
+    cell[rest], start[rest], more = _best_fit((sizes % size)[sizes % size > 0].tolist(), size)
+    cell[rest] += used
+    graph = np.repeat(np.arange(len(sizes)), sizes)
+    number = within(sizes)
+    piece = (np.cumsum(parts) - parts)[graph] + number // size
+    return Packing(size, used + more, cell[piece] * size + start[piece] + number % size, parts, cell)
+
+
+def _best_fit(counts: list[int], size: int) -> tuple[list[int], list[int], int]:
+    """The cell and the first place of pieces of so many nodes, and the number of cells."""
+    cell, start = [0] * len(counts), [0] * len(counts)
+    with_room: list[list[int]] = [[] for _ in range(size + 1)]  # cells by how many places they have left
     used = 0
-    for graph in sorted(range(len(counts)), key=lambda number: -counts[number]):
-        count = counts[graph]
+    for piece in sorted(range(len(counts)), key=lambda number: -counts[number]):
+        count = counts[piece]
         left = next((left for left in range(count, size + 1) if with_room[left]), None)
         if left is None:
             left, here, used = size, used, used + 1
         else:
             here = with_room[left].pop()
-        tile[graph], start[graph] = here, size - left
+        cell[piece], start[piece] = here, size - left
         with_room[left - count].append(here)
-    return Packing(size, used, tile, start)
+    return cell, start, used

@@ -1,14 +1,15 @@
-"""Many small graphs at once: gating matrices row by row, then attention in tiles that several graphs share.
+"""Many graphs at once: gating matrices row by row, then attention in blocks.
 
-A tile has room for `w` nodes, and no graph is in two. What an edge (in `packed_nodes` a node) holds of every node of its tile
-is a row of `w` numbers, path weights and no states: with `s` the row of an item, arcs `a` between items, their weights `W`, and
-`b` what starts at an item,
+Nodes lie in cells of `w` places, which small graphs share and of which large ones take several. What an edge (in `packed_nodes`
+a node) holds of the nodes of a cell is a row of `w` numbers, path weights and no states; there is one for each cell that its
+graph is in. With `s` the rows of an item, arcs `a` between items, their weights `W`, and `b` what starts at an item,
 
     s[i] = b[i] + sum over arcs a into i of W[a] s[origin a].
 
 The rows are found level by level; everything before and after is one pass over all graphs. The adjoint of the sweep is the same
-sweep over the reversed graph, and a weight's cotangent is the product of two rows. The rows of nodes, as matrices over the
-places of a tile, are the gating matrices: what is left is attention, for all tiles at once.
+sweep over the reversed graph, a weight's cotangent the product of two rows, summed over cells. The rows of the nodes in a
+cell, as a matrix over the places of two cells that share a graph, are a block of the gating matrix: what is left is attention,
+for all blocks at once.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -16,100 +17,25 @@ places of a tile, are the gating matrices: what is left is attention, for all ti
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
-from stmlang.graph.packing import packed
-from stmlang.graph.steps import NONE, Arcs, edge_arcs, steps
+from stmlang.graph.steps import edge_arcs
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.block import contract
 from stmlang.lower.operands import STATE_AXES, Operands
+from stmlang.lower.packed_tables import Items, Packed, Steps, Sweep, laid_out, renumbered
 from stmlang.lower.strategy import Closed, Outputs, Setup, Tables
 from stmlang.lower.tables import ABSENT, Places, take
-from stmlang.plan.levels import Profile, StepShape, edge_profile, step_shape
+from stmlang.plan.levels import edge_profile, row_profile, step_shape
 
-Rows = Float[Array, "item lane place"]
-
-
-class Steps(NamedTuple):
-    """A step reads rows, weighs them and adds them to the rows `write`. What is read or weighs nothing is one past the last."""
-
-    read: Int[Places, "T W"]
-    number: Int[Places, "T W"]
-    write: Int[Places, "T W"]
-
-
-class Sweep(NamedTuple):
-    """Both senses, and for each weight the items that its arc leads from and to."""
-
-    ahead: Steps
-    back: Steps
-    origin: Int[Places, " number"]
-    goal: Int[Places, " number"]
-
-
-class Packed(NamedTuple):
-    """`tail`, `head` are the nodes of every edge; `place` is where each node stands in the tiles laid end to end, `node` the
-    node at each place, `column` its place in its own tile."""
-
-    sweep: Sweep
-    tail: Int[Places, " edge"]
-    head: Int[Places, " edge"]
-    place: Int[Places, " node"]
-    column: Int[Places, " node"]
-    node: Int[Places, "tile place"]
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def packed_tables(setup: Setup, profile: Profile, sweep: Callable[[DAG, StepShape], Sweep]) -> Packed:
-    """The tables of a direction; `sweep` makes those of a sweep over its items, whose levels have the arcs of `profile`."""
-    room = setup.problem.room
-    assert room is not None
-    return _laid_out(setup.dag, room, step_shape(setup.problem, profile, room.tile), sweep)
-
-
-@lru_cache(maxsize=8)  # the scans of a model are put on the same batch, one after the other
-def _laid_out(dag: DAG, room: Room, shape: StepShape, sweep: Callable[[DAG, StepShape], Sweep]) -> Packed:
-    counts = [part.node_count for part in dag.parts]
-    places = packed(counts, room.tile).places(counts)
-    place, column = np.full(dag.node_count, ABSENT), np.full(dag.node_count, ABSENT)
-    place[: len(places)], column[: len(places)] = places, places % room.tile
-    node = np.full(room.tiles * room.tile, ABSENT)
-    node[places] = np.arange(len(places))
-    ends = (part.astype(np.int32) for part in (dag.tail, dag.head, place, column, node.reshape(room.tiles, room.tile)))
-    return Packed(sweep(dag, shape), *ends)
-
-
-def _tables(setup: Setup) -> Tables:
-    return packed_tables(setup, edge_profile(setup.problem, setup.dag), _edge_sweep)
-
-
-def _edge_sweep(dag: DAG, shape: StepShape) -> Sweep:
-    back = edge_arcs(dag.reversed())
-    back = replace(back, number=np.append(reversed_line_edges(dag), NONE)[back.number])
-    line = np.concatenate([dag.line_edges, np.full((dag.spare_line_edges, 2), ABSENT)]).astype(np.int32)
-    return Sweep(steps_of(edge_arcs(dag), shape), steps_of(back, shape), line[:, 0], line[:, 1])
-
-
-def steps_of(arcs: Arcs, shape: StepShape) -> Steps:
-    """The tables of one sense."""
-    made = steps(arcs, shape.width, shape.room)
-    pads = np.full((len(made.write), 1), ABSENT)
-    item = np.take_along_axis(np.concatenate([made.write, pads], axis=1), made.added_to, axis=1)  # of each edge
-    write = np.take_along_axis(np.concatenate([item, pads], axis=1), made.part_of, axis=1)
-    return Steps(made.read, made.number, write.astype(np.int32))
-
+Rows = Float[Array, "row lane place"]
 
 # --- the sweep -------------------------------------------------------------------------------------------------------
 
@@ -141,7 +67,8 @@ def _forward(sweep: Sweep, weights: Array, start: Rows) -> tuple[Rows, Rows]:
 def _backward(arguments: tuple[Sweep, Array, Rows], rows: Rows, cotangent: Rows) -> tuple[None, Array, Rows]:
     sweep, weights, _ = arguments
     back = _swept(sweep.back, weights, cotangent)
-    return None, jnp.sum(_there(back, sweep.goal) * _there(rows, sweep.origin), axis=-1), back
+    products = jnp.sum(_there(back, sweep.goal) * _there(rows, sweep.origin), axis=-1)
+    return None, jax.ops.segment_sum(products, sweep.weight, len(weights)), back
 
 
 propagated = with_adjoint(_plain, _forward, _backward)
@@ -152,20 +79,23 @@ propagated = with_adjoint(_plain, _forward, _backward)
 
 
 class Joined(NamedTuple):
-    """The graphs of all directions side by side: item `i` of direction `k` is item `k items + i`, and so with weights. Of every
-    edge `tail` and `head` are nodes of the one graph that all are directions of."""
+    """The rows of all directions side by side: row `i` of direction `k` is row `k rows + i`, and so with edges and weights.
+    What a row adds to is of one gating matrix for all directions."""
 
     sweep: Sweep
-    tail: Int[Array, " edge"]
-    head: Int[Array, " edge"]
-    place: Int[Places, " node"]
-    column: Int[Places, " node"]
+    start: Int[Array, " edge"]
+    own: Int[Array, " edge"]
+    column: Int[Array, " edge"]
+    edge: Int[Array, " edge_row"]
+    read: Int[Array, " edge_row"]
+    write: Int[Array, " edge_row"]
 
 
-def joined(parts: Sequence[Packed], items: int) -> Joined:
-    numbers = parts[0].sweep.origin.shape[0]
+def joined(parts: Sequence[Packed], rows: int, weights: int) -> Joined:
+    """`rows` of items, and `weights`, of each direction."""
+    edges, edge_rows = len(parts[0].column), len(parts[0].edge)
 
-    def beside(tables: Sequence[Places], size: int, axis: int) -> Array:
+    def beside(tables: Sequence[Places], size: int, axis: int = 0) -> Array:
         """What is past the end is one past the last of all."""
         moved = (jnp.where(table < size, table + k * size, len(parts) * size) for k, table in enumerate(tables))
         return jnp.concatenate(list(moved), axis=axis)
@@ -173,41 +103,47 @@ def joined(parts: Sequence[Packed], items: int) -> Joined:
     def senses(tables: Sequence[Steps]) -> Steps:
         read, number, write = zip(*tables, strict=True)
         # What is written past the end must be dropped there, where a row of zeros is kept.
-        written = beside(write, items, 1)
-        written = jnp.where(written < len(parts) * items, written, ABSENT)
-        return Steps(beside(read, items, 1), beside(number, numbers, 1), written)
+        written = beside(write, rows, 1)
+        written = jnp.where(written < len(parts) * rows, written, ABSENT)
+        return Steps(beside(read, rows, 1), beside(number, weights, 1), written)
 
     sweeps = [part.sweep for part in parts]
     sweep = Sweep(
         senses([sweep.ahead for sweep in sweeps]),
         senses([sweep.back for sweep in sweeps]),
-        beside([sweep.origin for sweep in sweeps], items, 0),
-        beside([sweep.goal for sweep in sweeps], items, 0),
+        beside([sweep.origin for sweep in sweeps], rows),
+        beside([sweep.goal for sweep in sweeps], rows),
+        beside([sweep.weight for sweep in sweeps], weights),
     )
-    tail, head = (jnp.concatenate(ends) for ends in ([part.tail for part in parts], [part.head for part in parts]))
-    return Joined(sweep, tail, head, parts[0].place, parts[0].column)
+    return Joined(
+        sweep,
+        beside([part.start for part in parts], rows),
+        beside([part.own for part in parts], edge_rows),
+        jnp.concatenate([part.column for part in parts]),
+        beside([part.edge for part in parts], edges),
+        beside([part.read for part in parts], rows),
+        jnp.concatenate([part.write for part in parts]),
+    )
 
 
 # --- attention -------------------------------------------------------------------------------------------------------
 
 
-def outputs_by(reading: Callable[[Sequence[Packed], Sequence[Operands]], tuple[Joined, Rows]]) -> Outputs:
-    """Attention once for the sum of all directions, whose inputs are the same, or for each. `reading` says what every edge, of
-    all directions side by side, brings its head of each node of their tile."""
+def outputs_by(reading: Callable[[Room, Sequence[Packed], Sequence[Operands]], tuple[Joined, Rows]]) -> Outputs:
+    """Attention once for the sum of all directions, whose inputs are the same, or for each. `reading` says what every row of
+    edges, of all directions side by side, brings the head of its edge."""
 
     def outputs(setups: Sequence[Setup], tables: Sequence[Tables], operands: Sequence[Operands], summed: bool) -> Array:
-        del setups
-        made, brought = reading(tables, operands)
+        room = setups[0].problem.room
+        assert room is not None
+        made, brought = reading(room, tables, operands)
         inputs = [part[0] for part in operands[0].inputs]
-        ends, rows = ([made.head], [brought]) if summed else (jnp.split(array, len(tables)) for array in (made.head, brought))
-        size = tables[0].node.size
-        at_heads = (jax.ops.segment_sum(one, _places(made.place, end), size) for one, end in zip(rows, ends, strict=True))
-        return jnp.stack([_attended(tables[0], gating, *inputs) for gating in at_heads])
+        ends, rows = ([made.write], [brought]) if summed else (jnp.split(array, len(tables)) for array in (made.write, brought))
+        size = tables[0].target.size
+        blocks = (jax.ops.segment_sum(one, end, size) for one, end in zip(rows, ends, strict=True))
+        return jnp.stack([_attended(tables[0], gating, *inputs) for gating in blocks])
 
     return outputs
-
-
-# --- a direction -----------------------------------------------------------------------------------------------------
 
 
 def scalar(gates: Sequence[Array]) -> Float[Array, "number lane"]:
@@ -216,49 +152,61 @@ def scalar(gates: Sequence[Array]) -> Float[Array, "number lane"]:
     return jnp.concatenate([gate.reshape(gate.shape[1], -1).T for gate in gates])
 
 
-def _reading(tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
-    edges = tables[0].tail.shape[0]
-    made = joined(tables, edges)
-    every = jnp.arange(len(made.tail))
-    width = tables[0].node.shape[1]
-    source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
-    start = jnp.zeros((len(every) + 1, source.shape[1], width), source.dtype)
-    weights = scalar([part.transition for part in operands])
-    rows = propagated(made.sweep, weights, placed(made, start, every, source))
-    return made, mark[..., None] * rows[:-1]
-
-
-def placed(made: Joined, rows: Rows, item: Array, values: Float[Array, "edge lane"]) -> Rows:
-    """Rows of items with the values of edges added at the places of the edges' tails."""
-    column = _places(made.column, made.tail)
-    return rows.at[item[:, None], jnp.arange(values.shape[1]), column[:, None]].add(values, mode="drop")
-
-
-def _places(table: Places, at: Places) -> Array:
-    """Entries of a table of places, absent ones for what is not there."""
-    return jnp.take(jnp.asarray(table), at, mode="fill", fill_value=ABSENT)
+def placed(rows: Rows, at: Array, column: Array, values: Float[Array, "edge lane"]) -> Rows:
+    """Rows with the values of edges added in a column each."""
+    return rows.at[at[:, None], jnp.arange(values.shape[1]), column[:, None]].add(values, mode="drop")
 
 
 def _attended(
     made: Packed,
-    gating: Float[Array, "tile_and_place lane place"],
+    gating: Float[Array, "block_and_place lane place"],
     query: Float[Array, "lane node key"],
     key: Float[Array, "lane node key"],
     value: Float[Array, "lane node value"],
 ) -> Float[Array, "lane node value"]:
-    """`((Q K^T) o G^T) V` tile by tile; padding is in no tile and reads zero."""
-    (tiles, width), lanes = made.node.shape, query.shape[0]
+    """`((Q K^T) o G^T) V` block by block; padding is in no cell and reads zero."""
+    (blocks, width), lanes = made.target.shape, query.shape[0]
+    cells = blocks - len(made.across)
 
-    def in_tiles(array: Array) -> Array:
-        """`(tile, place, lane, index)` as `(tile, lane, place, index)`, tile and lane as one."""
-        return jnp.moveaxis(array, 2, 1).reshape(tiles * lanes, width, -1)
+    def in_blocks(array: Array) -> Array:
+        """`(block, place, lane, index)` as `(block, lane, place, index)`, block and lane as one."""
+        return jnp.moveaxis(array, 2, 1).reshape(blocks * lanes, width, -1)
 
-    queries, keys, values = (in_tiles(take(jnp.moveaxis(array, 1, 0), made.node, 0)) for array in (query, key, value))
-    weights = in_tiles(gating.reshape(tiles, width, lanes, width))
-    scores = contract("btk,bsk->bts", queries, keys) * weights
-    read = contract("bts,bsv->btv", scores, values)
-    by_place = jnp.moveaxis(read.reshape(tiles, lanes, width, -1), 1, 2).reshape(tiles * width, lanes, -1)
-    return jnp.moveaxis(take(by_place, made.place, 0), 1, 0)
+    def at(array: Array, nodes: Places) -> Array:
+        return in_blocks(take(jnp.moveaxis(array, 1, 0), nodes, 0))
+
+    scores = contract("btk,bsk->bts", at(query, made.target), at(key, made.source))
+    read = contract("bts,bsv->btv", scores * in_blocks(gating.reshape(blocks, width, lanes, width)), at(value, made.source))
+    read = read.reshape(blocks, lanes, width, -1)
+    read = read[:cells].at[made.across].add(read[cells:], mode="drop")
+    return jnp.moveaxis(take(jnp.moveaxis(read, 1, 2).reshape(cells * width, lanes, -1), made.place, 0), 1, 0)
+
+
+# --- rows of edges ---------------------------------------------------------------------------------------------------
+
+
+def _tables(setup: Setup) -> Tables:
+    room = setup.problem.room
+    assert room is not None
+    profile = row_profile(edge_profile(setup.problem, setup.dag), room)
+    return laid_out(setup.dag, room, step_shape(setup.problem, profile, room.cell), _items)
+
+
+def _items(dag: DAG) -> Items:
+    """Edges; a line edge is an arc."""
+    every = range(dag.edge_count)
+    back = renumbered(edge_arcs(dag.reversed()), reversed_line_edges(dag))
+    counts = [part.edge_count for part in dag.parts]
+    return Items(counts, dag.edge_count, edge_arcs(dag), back, dag.line_edges, dag.line_rows, every, every)
+
+
+def _reading(room: Room, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
+    source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
+    weights = scalar([part.transition for part in operands])
+    made = joined(tables, room.rows(room.edges), room.line_edges)
+    start = jnp.zeros((len(made.edge) + 1, source.shape[1], room.cell), source.dtype)
+    rows = propagated(made.sweep, weights, placed(start, made.start, made.column, source))
+    return made, take(mark, made.edge, 0)[..., None] * rows[:-1]
 
 
 LOWERING = Closed(_tables, outputs_by(_reading))

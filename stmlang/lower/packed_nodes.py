@@ -11,47 +11,41 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
+from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.steps import node_arcs
 from stmlang.lower.operands import Operands
-from stmlang.lower.packed import (
-    Joined,
-    Packed,
-    Rows,
-    Sweep,
-    joined,
-    outputs_by,
-    packed_tables,
-    placed,
-    propagated,
-    scalar,
-    steps_of,
-)
+from stmlang.lower.packed import Joined, Rows, joined, outputs_by, placed, propagated, scalar
+from stmlang.lower.packed_tables import Items, Packed, laid_out
 from stmlang.lower.strategy import Closed, Setup, Tables
 from stmlang.lower.tables import take
-from stmlang.plan.levels import StepShape, node_profile
+from stmlang.plan.levels import node_profile, row_profile, step_shape
 
 
 def _tables(setup: Setup) -> Tables:
-    return packed_tables(setup, node_profile(setup.problem, setup.dag), _sweep)
+    room = setup.problem.room
+    assert room is not None
+    profile = row_profile(node_profile(setup.problem, setup.dag), room)
+    return laid_out(setup.dag, room, step_shape(setup.problem, profile, room.cell), _items)
 
 
-def _sweep(dag: DAG, shape: StepShape) -> Sweep:
-    ahead, back = node_arcs(dag), node_arcs(dag.reversed())
-    return Sweep(steps_of(ahead, shape), steps_of(back, shape), dag.tail.astype(np.int32), dag.head.astype(np.int32))
+def _items(dag: DAG) -> Items:
+    """Nodes; an edge is an arc."""
+    counts = [part.node_count for part in dag.parts]
+    ends = np.stack([dag.tail, dag.head], axis=1)
+    arcs = node_arcs(dag), node_arcs(dag.reversed())
+    return Items(counts, dag.node_count, *arcs, ends, dag.edge_count, start=dag.head, read=dag.tail)
 
 
-def _reading(tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
+def _reading(room: Room, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
     factors = [part.factors for part in operands if part.factors is not None]
     source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
     out, into = scalar([part.out for part in factors]), scalar([part.into for part in factors])
-    nodes, width, edges = tables[0].place.shape[0], tables[0].node.shape[1], tables[0].tail.shape[0]
-    made = joined(tables, nodes)
-    first = jnp.repeat(nodes * jnp.arange(len(tables)), edges, total_repeat_length=len(tables) * edges)
-    start = jnp.zeros((len(tables) * nodes + 1, source.shape[1], width), source.dtype)
-    rows = propagated(made.sweep, into * out, placed(made, start, first + made.head, into * source))
-    passed = (mark * out)[..., None] * take(rows, first + made.tail, 0)
-    return made, placed(made, passed, jnp.arange(len(made.tail)), mark * source)
+    made = joined(tables, room.rows(room.nodes), room.edges)
+    start = jnp.zeros((len(tables) * room.rows(room.nodes) + 1, source.shape[1], room.cell), source.dtype)
+    rows = propagated(made.sweep, into * out, placed(start, made.start, made.column, into * source))
+    passed = take(mark * out, made.edge, 0)[..., None] * take(rows, made.read, 0)
+    return made, placed(passed, made.own, made.column, mark * source)
 
 
 LOWERING = Closed(_tables, outputs_by(_reading), factored=True)

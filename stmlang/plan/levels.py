@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64
 
+from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
 from stmlang.graph.steps import edge_level_sizes, most_steps, node_arcs, step_count
@@ -76,6 +77,11 @@ def edge_profile(problem: Problem, dag: DAG | None) -> Profile:
         return Profile(problem.counts.line_edges, max(problem.counts.levels - 1, 1))
     sizes = edge_level_sizes(dag)
     return Profile(int(sizes.sum()), len(sizes), sizes)
+
+
+def row_profile(profile: Profile, room: Room) -> Profile:
+    """The arcs of a sweep over rows of packed graphs, of the arcs of one over their items."""
+    return Profile(room.rows(profile.arcs), profile.levels)
 
 
 def branchless(dag: DAG) -> bool:

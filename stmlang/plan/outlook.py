@@ -8,7 +8,7 @@ from typing import Any
 
 from stmlang.facts import Facts
 from stmlang.graph.batch import bucket_for
-from stmlang.graph.buckets import LARGEST_TILE, Needs, Room, levels_above
+from stmlang.graph.buckets import LARGEST_CELL, MOST_PACKED, Needs, Room, levels_above, spread_above
 from stmlang.plan.choose import make_plan
 from stmlang.plan.problem import DtypeName, Mode, Problem
 from stmlang.plan.show import columns
@@ -50,7 +50,8 @@ def outlook(
     for nodes in dict.fromkeys(min(size, most) for size in SIZES):
         edges, graphs = min(nodes, topology.edges), max(1, min(TOGETHER, NODES_TOGETHER // max(nodes, 1)))
         bucket = bucket_for(graphs * nodes, graphs * edges, graphs)
-        needs = Needs(graphs * edges, graphs * edges, min(nodes, levels_above(0)), (nodes,) * graphs)
+        spread = spread_above(-(-nodes // LARGEST_CELL), 1)
+        needs = Needs(graphs * edges, graphs * edges, min(nodes, levels_above(0)), (nodes,) * graphs, spread)
         room = Room.of(bucket.nodes, bucket.edges, needs)
         options: dict[str, Any] = {"mode": mode, "memory_limit": memory_limit, "batch": batch}
         problem = Problem.of(facts.scan, None, dtype, facts=facts, room=room, **options)
@@ -68,13 +69,13 @@ def outlook_text(found: Sequence[Outlook], facts: str | None) -> str:
     """The facts, the choices as a table, and where a plan comes from."""
     rows = [("graphs", "nodes each", "edges each", "packed into", "strategy")]
     for one in found:
-        tiles = f"{one.room.tiles} tiles of {one.room.tile}" if one.room.tiles else "-"
-        rows.append((f"{one.graphs:,}", f"{one.nodes:,}", f"{one.edges:,}", tiles, one.strategy))
+        cells = f"{one.room.cells} cells of {one.room.cell}" if one.room.cells else "-"
+        rows.append((f"{one.graphs:,}", f"{one.nodes:,}", f"{one.edges:,}", cells, one.strategy))
     parts = [facts] if facts is not None else []
     parts.append(
         "plan: the graphs come at run time, and so does the plan. What would be chosen for batches of graphs of one size:\n\n"
         + "\n".join(columns(rows, {3, 4}))
-        + f"\n\nGraphs of more than {LARGEST_TILE} nodes are not packed. For the plan of a batch, in Python:\n\n"
+        + f"\n\nGraphs of more than {MOST_PACKED:,} nodes are not packed. For the plan of a batch, in Python:\n\n"
         "    print(stmlang.compile(spec).at(stmlang.graph.batch(graphs)).explain())\n"
     )
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stmlang.graph.buckets import EIGHTHS, LARGEST_TILE, TWENTIETHS, Needs, Room, levels_above, power_above, ratio_above
-from stmlang.graph.packing import packed
+from stmlang.graph.buckets import (
+    EIGHTHS,
+    LARGEST_CELL,
+    MOST_PACKED,
+    SPREADS,
+    TWENTIETHS,
+    Needs,
+    Room,
+    levels_above,
+    power_above,
+    ratio_above,
+    spread_above,
+)
+from stmlang.graph.packing import packed, pieces
 
 
 def test_powers() -> None:
@@ -31,24 +44,39 @@ def test_ratios(count: int, base: int, steps: tuple[int, ...]) -> None:
     assert found <= 1.25 * wanted
 
 
+@given(st.integers(0, 2**31), st.integers(0, 2**31), st.integers(1, MOST_PACKED // LARGEST_CELL))
+def test_spreads(items: int, more: int, most: int) -> None:
+    rows = min(items + more, most * items)
+    found = spread_above(rows, items)
+    assert found == min(spread for spread in SPREADS if 4 * rows <= spread * items)
+    assert items == 0 or found <= 2 * max(4, 4 * rows / items)
+
+
 def test_room() -> None:
-    assert Room.of(100, 120, Needs(110, 140, 9, (40, 50))) == Room(100, 120, 168, 24, 64, 2)
-    assert Room.of(16, 16, Needs(0, 0, 2, ())) == Room(16, 16, 16, 24, 16, 2)
-    assert Room.of(1000, 1000, Needs(990, 990, 2, (300,))) == Room(1000, 1000, 1000, 24, 0, 0)
-    assert Room.of(480, 480, Needs(400, 400, 2, (130, 40, 130))) == Room(480, 480, 480, 48, 256, 2)
+    assert Room.of(100, 120, Needs(110, 140, 9, (40, 50))) == Room(100, 120, 168, 24, 64, 2, 4)
+    assert Room.of(16, 16, Needs(0, 0, 2, ())) == Room(16, 16, 16, 24, 16, 2, 4)
+    assert Room.of(3000, 3000, Needs(2990, 2990, 2, (1025,))) == Room(3000, 3000, 3000, 24, 0, 0, 0)
+    assert Room.of(480, 480, Needs(400, 400, 2, (130, 40, 130), 12)) == Room(480, 480, 480, 48, 64, 8, 12)
+    assert Room.of(480, 480, Needs(400, 400, 2, (130, 40, 130), 12)).pairs == 30
 
 
-def test_more_tiles_where_graphs_leave_room_in_them() -> None:
-    """Up to twice the nodes: graphs a bit larger than half a tile."""
-    assert [Room.of(1000, 16, Needs(1, 1, 2, (size,) * (998 // size))).tiles for size in (32, 25, 17)] == [34, 42, 63]
+def test_more_cells_where_graphs_leave_room_in_them() -> None:
+    """Up to twice the nodes: graphs a bit larger than half a cell."""
+    assert [Room.of(1000, 16, Needs(1, 1, 2, (size,) * (998 // size))).cells for size in (32, 25, 17)] == [34, 42, 63]
+
+
+def needed(edges: int, more: int, levels: int, graphs: list[int]) -> Needs:
+    """What nobody's edges need more rows than: those of the largest graph."""
+    cells = int(pieces([max(graphs, default=0)], LARGEST_CELL)[0])
+    return Needs(edges, edges and edges + more, levels, tuple(graphs), spread_above(min(max(cells, 1), 16), 1))
 
 
 needs = st.builds(
-    lambda edges, more, levels, graphs: Needs(edges, edges and edges + more, levels, tuple(graphs)),
+    needed,
     st.integers(0, 500),
     st.integers(0, 900),
     st.integers(2, 99),
-    st.lists(st.integers(0, 300), max_size=20),
+    st.lists(st.integers(0, 300) | st.integers(900, 1100), max_size=20),
 )
 
 
@@ -62,12 +90,15 @@ def test_rooms_hold_what_they_are_for(every: list[Needs], spare: int) -> None:
         assert room == Room.covering(nodes, edges, [one])
         for found in (room, together):
             assert found.lacks(one) is None
-            assert (found.tiles == 0) == (found.tile == 0)
+            assert (found.cells == 0) == (found.cell == 0)
             assert found.line_edges >= found.edges
-        if together.tile:
-            assert packed(one.graphs, together.tile).tiles <= together.tiles
+        if together.cells:
+            packing = packed(one.graphs, together.cell)
+            assert packing.cells <= together.cells
+            assert len(packing.pairs) <= together.pairs
+            assert sum(np.asarray(one.graphs) * packing.pieces) <= together.rows(sum(one.graphs))
         else:
-            assert max(max(one.graphs, default=0) for one in every) > LARGEST_TILE
+            assert max(max(one.graphs, default=0) for one in every) > MOST_PACKED
 
 
 @pytest.mark.parametrize(
@@ -75,10 +106,15 @@ def test_rooms_hold_what_they_are_for(every: list[Needs], spare: int) -> None:
     [
         (Needs(110, 200, 9, (40, 50)), ("line edges", 210, 168)),
         (Needs(110, 140, 25, (40, 50)), ("levels", 25, 24)),
-        (Needs(110, 140, 9, (65,)), ("nodes in one graph", 65, 64)),
-        (Needs(110, 140, 9, (33, 33, 33)), ("tiles of graphs", 3, 2)),
+        (Needs(110, 140, 9, (1025,), 64), ("nodes in one graph", 1025, 1024)),
+        (Needs(110, 140, 9, (33, 33, 33)), ("cells of graphs", 3, 2)),
+        (Needs(110, 140, 9, (65,), 8), ("rows for four items", 8, 4)),
     ],
-    ids=["line edges", "levels", "nodes", "tiles"],
+    ids=["line edges", "levels", "nodes", "cells", "rows"],
 )
 def test_what_a_room_lacks(other: Needs, wanted: tuple[str, int, int]) -> None:
     assert Room.of(100, 120, Needs(110, 140, 9, (40, 50))).lacks(other) == wanted
+
+
+def test_small_cells_take_no_larger_graph() -> None:
+    assert Room.of(100, 120, Needs(110, 140, 9, (20, 30))).lacks(Needs(110, 140, 9, (33,))) == ("nodes in one graph", 33, 32)

@@ -316,10 +316,47 @@ def test_small_data_types(dtype: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=0, atol=(1e-5 if dtype == "float32" else 2e-2) * np.abs(wanted).max())
 
 
-def test_graphs_too_large_for_tiles() -> None:
+SEVERAL_CELLS = [
+    banded(130, 300, 9, 2),
+    banded(20, 40, 4, 0),
+    random_graph(200, 500, 3),
+    ragged_dag(0, np.zeros(0, np.int64), np.zeros(0, np.int64)),
+    banded(64, 120, 9, 2),
+    random_graph(65, 90, 4),
+]
+"""Graphs as large as a cell, a node larger, and of three and four pieces; some in no topological order."""
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [("P", "packed"), ("D", "packed"), ("apart", "packed"), ("rank one", "packed_nodes"), ("degrees", "packed_nodes")],
+)
+def test_graphs_of_several_cells(name: str, strategy: str) -> None:
+    """Values against the recurrence, gradients against those of a sweep of states."""
+    here = batch(SEVERAL_CELLS)
+    assert here.room.pairs > 0
+    text = WIDE + spec(name).split("\n", 1)[1]
+    on, sweep = (stmlang.compile(text, strategy=way, dtype="float64", tuned=False) for way in (strategy, "recurrent"))
+    assert isinstance(on, stmlang.GraphScan)
+    assert isinstance(sweep, stmlang.GraphScan)
+    arguments, real = on.at(here).example(5), here.node_mask
+    weight = np.random.default_rng(3).standard_normal(on.at(here).signature.result) * real[:, None, None]
+
+    def pulled(on: stmlang.CompiledScan) -> tuple[Any, list[Any]]:
+        """The result and the gradient."""
+        result, pull = jax.vjp(on, *arguments)
+        return result, jax.tree.leaves(pull(jnp.asarray(weight)))
+
+    (result, found), (_, wanted) = pulled(on.at(here)), pulled(sweep.at(here))
+    np.testing.assert_allclose(result[real], on.at(here).reference(*arguments)[real], rtol=0, atol=1e-11)
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-11)
+
+
+def test_graphs_too_large_for_cells() -> None:
     text = f"topology g = dag(nodes <= 5000, edges <= 9000)\n{spec('P').split(chr(10), 1)[1]}"
-    with pytest.raises(SpecError, match="at most 256 nodes, and here one has more"):
-        stmlang.compile(text, strategy="packed").at(banded(300, 600, 4, 0))
+    with pytest.raises(SpecError, match="at most 1,024 nodes, and here one has more"):
+        stmlang.compile(text, strategy="packed").at(banded(1100, 2000, 4, 0))
     with pytest.raises(SpecError, match="come at run time"):
         stmlang.compile("std:plstm/dag_p", strategy="packed")
 

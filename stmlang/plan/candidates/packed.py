@@ -1,15 +1,16 @@
-"""Small graphs at run time: rows of path weights, level by level, and attention in tiles that graphs share.
+"""Graphs at run time: rows of path weights, level by level, and attention in blocks of the cells that graphs lie in.
 
-A row has as many numbers as a tile has places, where a state has key times value; levels are as many as for any sweep.
+A row has as many numbers as a cell has places, where a state has key times value; levels are as many as for any sweep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stmlang.graph.buckets import LARGEST_TILE
+from stmlang.graph.buckets import MOST_PACKED
+from stmlang.graph.limits import LARGEST
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
-from stmlang.plan.levels import Profile, edge_profile, needs_line_edges, step_shape
+from stmlang.plan.levels import Profile, edge_profile, needs_line_edges, row_profile, step_shape
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, shared_passes, takes_no_settings
 
@@ -21,42 +22,46 @@ ROW_PASSES = 6
 
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """One candidate for graphs that fit into tiles."""
+    """One candidate for graphs that fit into cells."""
     yield build(problem, {})
 
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """It has no settings."""
-    if reason := takes_no_settings(config) or needs_tiles(problem) or needs_line_edges(problem):
+    if reason := takes_no_settings(config) or needs_cells(problem) or needs_line_edges(problem):
         return Rejection(NAME, reason)
     return packed_cost(NAME, problem, edge_profile(problem, None), problem.counts.edges)
 
 
-def needs_tiles(problem: Problem) -> str | None:
-    """Why graphs cannot be packed into tiles; None where they can."""
+def needs_cells(problem: Problem) -> str | None:
+    """Why graphs cannot be packed into cells; None where they can."""
     room = problem.room
     if room is None:
         return "it is for graphs that come at run time"
-    if room.tiles == 0:
-        return f"it packs graphs of at most {LARGEST_TILE} nodes, and here one has more"
+    if room.cells == 0:
+        return f"it packs graphs of at most {MOST_PACKED:,} nodes, and here one has more"
+    rows = problem.directions * room.rows(room.line_edges) * room.cell
+    if rows > LARGEST:
+        return f"its rows have {rows:,} places, more than {LARGEST:,}"
     return needs_scalar_gates(problem)
 
 
-def packed_cost(name: str, problem: Problem, profile: Profile, held_items: int) -> Candidate:
+def packed_cost(name: str, problem: Problem, profile: Profile, items: int) -> Candidate:
     """The costs of rows of so many items, the levels of whose sweep have the arcs of `profile`."""
     room = problem.room
     assert room is not None
-    tile, tiles, counts, item = room.tile, room.tiles, problem.counts, problem.accumulator
-    width = step_shape(problem, profile, tile).width
+    cell, counts, item = room.cell, problem.counts, problem.accumulator
+    profile = row_profile(profile, room)
+    width = step_shape(problem, profile, cell).width
     steps = problem.directions * profile.steps(width)
     arcs = problem.batch * problem.heads * steps * width
-    rows = problem.lanes * (counts.nodes + counts.edges + 2 * held_items) * tile
-    sweep = Stage("sweep of rows", "vector", 2 * arcs * tile, STEP_PASSES * arcs * tile * item, steps=steps, ops=20)
+    rows = problem.lanes * room.rows(counts.nodes + counts.edges + 2 * items) * cell
+    sweep = Stage("sweep of rows", "vector", 2 * arcs * cell, STEP_PASSES * arcs * cell * item, steps=steps, ops=20)
     around = Stage("rows of nodes", "vector", 2 * rows, ROW_PASSES * rows * item, ops=30)
-    passes = problem.batch * problem.heads * shared_passes(problem)
-    pairs = passes * tiles * tile * tile
+    blocks = problem.batch * problem.heads * shared_passes(problem) * (room.cells + room.pairs)
+    pairs = blocks * cell * cell
     flops = 2 * pairs * (problem.key + problem.value)
-    attention = Stage("attention in tiles", "matmul", flops, 3 * pairs * item + problem.io_bytes, products=2 * passes * tiles)
+    attention = Stage("attention in blocks", "matmul", flops, 3 * pairs * item + problem.io_bytes, products=2 * blocks)
     gates = gates_stage(problem)
     ops = gate_ops(problem) + 200 * problem.directions
     held = (rows + 2 * pairs) * item
@@ -72,4 +77,4 @@ def packed_cost(name: str, problem: Problem, profile: Profile, held_items: int) 
     )
 
 
-STRATEGY = Strategy(NAME, "rows of path weights, attention in tiles", propose, build, at_run_time=True)
+STRATEGY = Strategy(NAME, "rows of path weights, attention in blocks", propose, build, at_run_time=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
-from stmlang.plan.candidates.packed import needs_tiles, packed_cost
+from stmlang.plan.candidates.packed import needs_cells, packed_cost
 from stmlang.plan.levels import needs_node_states, node_profile
 from stmlang.plan.problem import Problem
 from stmlang.plan.work import takes_no_settings
@@ -14,16 +14,16 @@ NAME = "packed_nodes"
 
 
 def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """One candidate for rank-one transitions on graphs that fit into tiles."""
+    """One candidate for rank-one transitions on graphs that fit into cells."""
     yield build(problem, {})
 
 
 def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
     """It has no settings."""
-    if reason := takes_no_settings(config) or needs_tiles(problem) or needs_node_states(problem):
+    if reason := takes_no_settings(config) or needs_cells(problem) or needs_node_states(problem):
         return Rejection(NAME, reason)
     counts = problem.counts
     return packed_cost(NAME, problem, node_profile(problem, None), counts.nodes + counts.edges)
 
 
-STRATEGY = Strategy(NAME, "rows of path weights of nodes, attention in tiles", propose, build, at_run_time=True)
+STRATEGY = Strategy(NAME, "rows of path weights of nodes, attention in blocks", propose, build, at_run_time=True)
