@@ -74,7 +74,8 @@ class Links(NamedTuple):
     """Every edge in both senses, as messages go: link `l` from node `sender[l]` to node `receiver[l]`.
 
     `real` is false for links of padding, whose messages no sum takes in. Where links are `directed`, their last feature is 1
-    along the edge and -1 against it.
+    along the edge and -1 against it. `graph` is the number of the graph of each node, `sizes` are the nodes of each; padding
+    is the last one.
     """
 
     sender: Int[Array, " links"]
@@ -82,6 +83,8 @@ class Links(NamedTuple):
     real: Bool[Array, " links"]
     features: Float[Array, "links edge_features"]
     degree: Float[Array, " nodes"]
+    graph: Int[Array, " nodes"]
+    sizes: Float[Array, " graphs_and_one"]
 
     @classmethod
     def of(cls, batch: Arrays, edges: Float[Array, "edges edge_features"], directed: bool = False) -> Links:
@@ -93,7 +96,11 @@ class Links(NamedTuple):
         if directed:
             sense = jnp.where(jnp.arange(len(both)) < len(real), 1.0, -1.0).astype(features.dtype)
             features = jnp.concatenate([features, sense[:, None]], axis=-1)
-        return cls(jnp.concatenate([tail, head]), receiver, both, features, degree)
+        graph = jnp.asarray(batch.graph)
+        sizes = jax.ops.segment_sum(
+            jnp.ones(len(graph), jnp.float32), graph, len(batch.graph_mask) + 1, indices_are_sorted=True
+        )
+        return cls(jnp.concatenate([tail, head]), receiver, both, features, degree, graph, sizes)
 
     def sum(self, messages: Float[Array, "links *features"]) -> Float[Array, "nodes *features"]:
         """What arrives at each node."""
@@ -103,6 +110,11 @@ class Links(NamedTuple):
     def mean(self, messages: Float[Array, "links features"]) -> Float[Array, "nodes features"]:
         """The mean of what arrives at each node, zero where nothing does."""
         return self.sum(messages) / jnp.maximum(self.degree, 1)[:, None]
+
+    def graph_mean(self, x: Float[Array, "nodes features"]) -> Float[Array, "nodes features"]:
+        """At each node the mean over the nodes of its graph."""
+        sums = jax.ops.segment_sum(x, self.graph, len(self.sizes), indices_are_sorted=True)
+        return (sums / jnp.maximum(self.sizes, 1)[:, None])[self.graph]
 
 
 def sum_nodes(batch: Arrays, x: Float[Array, "nodes dim"]) -> Float[Array, "graphs dim"]:

@@ -65,12 +65,13 @@ def gat(own: GAT, h: Any) -> list[Any]:
 
 def gin(own: GIN, h: Any, told: Callable[[int, int], Any] | None = None) -> list[Any]:
     """`told(j, edge)` is what a node learns over a link, `h[j]` where nothing else is said."""
-    found: list[Any] = []
+    up: list[Any] = []
     for i in range(NODES):
-        up = linear(own.up, sum((h[j] if told is None else told(j, edge) for j, edge in NEAR[i]), (1 + own.eps) * h[i]))
-        normal = up / np.sqrt(np.mean(up**2) + own.norm.eps) * own.norm.scale
-        found.append(relu(linear(own.down, relu(normal))))
-    return found
+        told_by = (h[j] if told is None else told(j, edge) for j, edge in NEAR[i])
+        up.append(linear(own.up, sum(told_by, (1 + own.eps) * h[i])))
+    moved = np.asarray(up) - own.norm.shift * np.mean(up, axis=0)
+    normal = own.norm.scale * moved / np.sqrt(np.mean(moved**2, axis=0) + own.norm.eps) + own.norm.bias
+    return [relu(linear(own.down, relu(row))) for row in normal]
 
 
 def gine(own: GINE, h: Any) -> list[Any]:
@@ -119,7 +120,7 @@ def links() -> tuple[Links, int]:
     """Those of the graph in a batch, in float64, and the batch's number of nodes."""
     here = batch([ragged_dag(NODES, TAIL, HEAD)])
     made = Links.of(here.arrays, jnp.asarray(here.edges([FEATURES])))
-    return made._replace(degree=made.degree.astype(jnp.float64)), here.bucket.nodes
+    return made._replace(degree=made.degree.astype(jnp.float64), sizes=made.sizes.astype(jnp.float64)), here.bucket.nodes
 
 
 @pytest.mark.parametrize("name", ROUNDS)
