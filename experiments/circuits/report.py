@@ -120,18 +120,20 @@ def _about(data: Cones, settings: Settings) -> str:
 
 def _notes(settings: Settings) -> str:
     """How the numbers came about."""
+    rounds = "; ".join(f"{settings.of(model).depth} in {NAMES[model]}" for model in MODELS if model != "plstm")
     counted = "all five folds" if settings.folds == FOLDS else f"{settings.folds} of five folds"
     return (
         "Mean absolute error over the gates of circuits that no model has learned from, mean and deviation over\n"
         f"{counted}; then by level of the gate, the mean over folds. Of {settings.epochs} epochs the one with the least\n"
         "error on validation circuits counts, and no circuit stands in two parts of a fold.\n\n"
-        f"pLSTM has {2 * settings.pairs} layers, each along the edges and against them. The networks have {settings.depth}\n"
-        "rounds of messages over edges in both senses, and as many features as bring them to its size. Directed ones are told\n"
+        f"pLSTM has {2 * settings.pairs} layers, each along the edges and against them. The networks have rounds\n"
+        "of messages over edges in both senses, and as many features as bring them to its size:\n"
+        f"{rounds}. Directed ones are told\n"
         "in which sense a message goes, and whether the edge inverts; the other one knows neither. D-mode keeps a part of the\n"
         "connections of circuits only.\n\n"
         "The validation circuits of the first fold, which the second one tests, chose eight heads for pLSTM out of 2, 4 and\n"
-        "8, eight rounds for the directed GIN out of 4 and 8, which the other networks took over, and of two rates that of\n"
-        f"each model: {settings.rate}, and {', '.join(f'{NAMES[model]} {rate}' for model, rate in RATES.items())}."
+        "8, for each network 4 or 8 rounds, and for each model one of the rates 0.002 and 0.005:\n"
+        f"{settings.rate}, and {', '.join(f'{NAMES[model]} {rate}' for model, rate in RATES.items())}."
     )
 
 

@@ -14,8 +14,11 @@ BANDS = ((1, 4), (5, 8), (9, 16), (17, None))
 """Levels of gates, from and to, of which errors are reported."""
 
 RATES: dict[Model, float] = {"mpnn": 2e-3}
-"""Of models that learn better at another rate than the rest. Of 0.002 and 0.005 each has the one with the smaller error on the
-validation circuits of the first fold, in runs of 10 to 14 epochs on 16 cones of each circuit."""
+"""Of models that learn better at another rate than the rest."""
+DEPTHS: dict[Model, int] = {"gin": 4, "gine": 4}
+"""Of networks that learn better with another number of rounds than the rest. Of 4 and 8 rounds, and of the rates 0.002 and
+0.005, each network has what has the smallest error on the validation circuits of the first fold, and so has pLSTM of the
+rates."""
 
 FREE = ("models", "folds", "out", "page", "data")
 """Settings that say what is run and where. No number of a fold depends on them."""
@@ -57,7 +60,7 @@ class Settings:
 
     def of(self, model: Model) -> Settings:
         """The settings that a model is trained with."""
-        return replace(self, rate=RATES.get(model, self.rate))
+        return replace(self, rate=RATES.get(model, self.rate), depth=DEPTHS.get(model, self.depth))
 
     @property
     def deciding(self) -> dict[str, Any]:

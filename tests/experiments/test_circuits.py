@@ -401,7 +401,8 @@ def test_command_line() -> None:
             parse(["--data", "x", *words] if words else [])
 
 
-def test_models_learn_at_rates_of_their_own() -> None:
+def test_models_have_rates_and_rounds_of_their_own() -> None:
+    assert {model: Settings().of(model).depth for model in ("gin", "gine", "mpnn")} == {"gin": 4, "gine": 4, "mpnn": 8}
     assert {model: Settings().of(model).rate for model in MODELS} == {"plstm": 5e-3, "gin": 5e-3, "gine": 5e-3, "mpnn": 2e-3}
     assert Settings().of("mpnn").deciding != Settings().deciding
 
