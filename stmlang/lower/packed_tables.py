@@ -114,17 +114,17 @@ def laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], I
     pairs = np.full((room.pairs, 2), room.cells)  # a cell that is empty
     pairs[: len(packing.pairs)] = packing.pairs
     return Packed(
-        _sweep(items, of_items, shape, room),
-        _filled(start + piece[tail], dag.edge_count),
-        _filled(of_edges.first[real] + piece[tail], dag.edge_count),
-        _filled(column[tail], dag.edge_count),
-        _filled(edge, of_edges.room),
-        _filled(np.repeat(read, count) + number, of_edges.room),
-        _filled(block * room.cell + column[head[edge]], of_edges.room),
-        _filled(packing.place, dag.node_count),
-        np.concatenate([node[:-1], node[pairs[:, 0]]]),
-        np.concatenate([node[:-1], node[pairs[:, 1]]]),
-        np.where(pairs[:, 0] < room.cells, pairs[:, 0], ABSENT).astype(np.int32),
+        sweep=_sweep(items, of_items, shape, room),
+        start=_filled(start + piece[tail], dag.edge_count),
+        own=_filled(of_edges.first[real] + piece[tail], dag.edge_count),
+        column=_filled(column[tail], dag.edge_count),
+        edge=_filled(edge, of_edges.room),
+        read=_filled(np.repeat(read, count) + number, of_edges.room),
+        write=_filled(block * room.cell + column[head[edge]], of_edges.room),
+        place=_filled(packing.place, dag.node_count),
+        target=np.concatenate([node[:-1], node[pairs[:, 0]]]),
+        source=np.concatenate([node[:-1], node[pairs[:, 1]]]),
+        across=np.where(pairs[:, 0] < room.cells, pairs[:, 0], ABSENT).astype(np.int32),
     )
 
 
