@@ -26,7 +26,7 @@ from jaxtyping import Bool, Int32, Int64, Shaped
 
 from stmlang.graph.buckets import EIGHTHS, LARGEST_CELL, Needs, Room, power_above, ratio_above, spread_above
 from stmlang.graph.build import ragged_dag
-from stmlang.graph.collate import filled, split, stacked
+from stmlang.graph.collate import filled, padded, split, stacked
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST, refuse_above_largest
@@ -219,9 +219,9 @@ def batch(
     shift = np.repeat(node_start[:-1], edge_counts)
     made = Batch(
         bucket=chosen,
-        tail=_padded(shift + _joined([dag.tail for dag in dags]), chosen.edges, nodes),
-        head=_padded(shift + _joined([dag.head for dag in dags]), chosen.edges, chosen.nodes - 1),
-        graph=_padded(np.repeat(np.arange(count), node_counts), chosen.nodes, chosen.graphs),
+        tail=padded(shift + _joined([dag.tail for dag in dags]), chosen.edges, nodes),
+        head=padded(shift + _joined([dag.head for dag in dags]), chosen.edges, chosen.nodes - 1),
+        graph=padded(np.repeat(np.arange(count), node_counts), chosen.nodes, chosen.graphs),
         node_mask=np.arange(chosen.nodes) < nodes,
         edge_mask=np.arange(chosen.edges) < edges,
         graph_mask=np.arange(chosen.graphs) < count,
@@ -392,10 +392,3 @@ def _starts(counts: Int64[np.ndarray, " count"]) -> Int64[np.ndarray, " count_an
 
 def _joined(parts: list[Int64[np.ndarray, " part"]]) -> Int64[np.ndarray, " edges"]:
     return np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def _padded(values: Int64[np.ndarray, " real"], size: int, pad: int) -> Int32[np.ndarray, " size"]:
-    """The values, then `pad` up to a size."""
-    padded = np.full(size, pad, np.int32)
-    padded[: len(values)] = values
-    return padded

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from stmlang.graph.packing import packed
 
 SMALLEST_CELL, LARGEST_CELL = 16, 64
-MOST_PACKED, EXPECTED_LARGEST = 1024, 256
+MOST_PACKED = 1024
 """The nodes of the largest graph that is cut into cells: each of its items has a row for every cell that it takes."""
+EXPECTED_LARGEST = 256
+"""Up to so many nodes the largest graph says how many levels there is room for at least."""
 FEWEST_LEVELS, MANY_LEVELS = 24, 192
 EIGHTHS = (8, 9, 10, 12, 14)
 """Ratios of edges to nodes, in eighths, and their products with powers of two."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64, Shaped
+from jaxtyping import Int32, Int64, Shaped
 
 from stmlang.graph.refusal import kind_of, refusal
 
@@ -62,6 +62,13 @@ def split(what: str, array: Any, start: Int64[np.ndarray, " count_and_one"], siz
         message = f"the batch has {size:,} {what}s, padding included, and this array the shape {tuple(shape)}"
         raise refusal("STM3509", message, f"give an array with one row for each {what} of the bucket")
     return [array[first:end] for first, end in pairwise(start.tolist())]
+
+
+def padded(values: Int64[np.ndarray, " real"], size: int, pad: int | np.int32) -> Int32[np.ndarray, " size"]:
+    """The values, then `pad` up to a size."""
+    table = np.full(size, pad, np.int32)
+    table[: len(values)] = values
+    return table
 
 
 def _array(what: str, given: Any) -> Shaped[np.ndarray, "rows ..."]:

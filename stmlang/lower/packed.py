@@ -30,10 +30,10 @@ from stmlang.graph.steps import edge_arcs
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.block import contract
 from stmlang.lower.operands import STATE_AXES, Operands
-from stmlang.lower.packed_tables import Items, Packed, Steps, Sweep, laid_out, renumbered
+from stmlang.lower.packed_tables import Items, Packed, Steps, Sweep, packed_tables, renumbered
 from stmlang.lower.strategy import Closed, Outputs, Setup, Tables
 from stmlang.lower.tables import ABSENT, Places, take
-from stmlang.plan.levels import edge_profile, row_profile, step_shape
+from stmlang.plan.levels import edge_profile
 
 Rows = Float[Array, "row lane place"]
 
@@ -186,10 +186,7 @@ def _attended(
 
 
 def _tables(setup: Setup) -> Tables:
-    room = setup.problem.room
-    assert room is not None
-    profile = row_profile(edge_profile(setup.problem, setup.dag), room)
-    return laid_out(setup.dag, room, step_shape(setup.problem, profile, room.cell), _items)
+    return packed_tables(setup, edge_profile(setup.problem, setup.dag), _items)
 
 
 def _items(dag: DAG) -> Items:

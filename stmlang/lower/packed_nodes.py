@@ -16,17 +16,14 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.steps import node_arcs
 from stmlang.lower.operands import Operands
 from stmlang.lower.packed import Joined, Rows, joined, outputs_by, placed, propagated, scalar
-from stmlang.lower.packed_tables import Items, Packed, laid_out
+from stmlang.lower.packed_tables import Items, Packed, packed_tables
 from stmlang.lower.strategy import Closed, Setup, Tables
 from stmlang.lower.tables import take
-from stmlang.plan.levels import node_profile, row_profile, step_shape
+from stmlang.plan.levels import node_profile
 
 
 def _tables(setup: Setup) -> Tables:
-    room = setup.problem.room
-    assert room is not None
-    profile = row_profile(node_profile(setup.problem, setup.dag), room)
-    return laid_out(setup.dag, room, step_shape(setup.problem, profile, room.cell), _items)
+    return packed_tables(setup, node_profile(setup.problem, setup.dag), _items)
 
 
 def _items(dag: DAG) -> Items:

@@ -8,15 +8,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int, Int32, Int64
+from jaxtyping import Int, Int64
 
 from stmlang.graph.buckets import Room
+from stmlang.graph.collate import padded
 from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import within
 from stmlang.graph.packing import Packing, packed
 from stmlang.graph.steps import NONE, Arcs, steps
+from stmlang.lower.strategy import Setup
 from stmlang.lower.tables import ABSENT, Places
-from stmlang.plan.levels import StepShape
+from stmlang.plan.levels import Profile, StepShape, row_profile, step_shape
 
 
 class Steps(NamedTuple):
@@ -89,6 +91,11 @@ class _Rows:
     count: Int64[np.ndarray, " items"]
     room: int
 
+    def along(self, arcs: Int64[np.ndarray, "ends arcs"], goal: Int64[np.ndarray, " arcs"]) -> Int64[np.ndarray, "ends rows"]:
+        """Of arcs to the items `goal`, the rows of their ends: as many of each as its goal has."""
+        count = self.count[goal]
+        return np.repeat(self.first[arcs], count, axis=1) + within(count)
+
 
 def _rows(packing: Packing, counts: Sequence[int], total: int, room: Room) -> _Rows:
     """Of so many items of each graph, and padding up to `total`."""
@@ -97,8 +104,15 @@ def _rows(packing: Packing, counts: Sequence[int], total: int, room: Room) -> _R
     return _Rows(np.cumsum(count) - count, count, room.rows(total))
 
 
+def packed_tables(setup: Setup, profile: Profile, items_of: Callable[[DAG], Items]) -> Packed:
+    """The tables of a direction, the levels of whose sweep over items have the arcs of `profile`."""
+    room = setup.problem.room
+    assert room is not None
+    return _laid_out(setup.dag, room, step_shape(setup.problem, row_profile(profile, room), room.cell), items_of)
+
+
 @lru_cache(maxsize=8)  # the scans of a model are put on the same batch, one after the other
-def laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], Items]) -> Packed:
+def _laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], Items]) -> Packed:
     """The tables for sweeps of such a shape over items of a DAG."""
     nodes, edges = ([getattr(part, count) for part in dag.parts] for count in ("node_count", "edge_count"))
     packing, real = packed(nodes, room.cell), slice(sum(edges))
@@ -115,24 +129,17 @@ def laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], I
     pairs[: len(packing.pairs)] = packing.pairs
     return Packed(
         sweep=_sweep(items, of_items, shape, room),
-        start=_filled(start + piece[tail], dag.edge_count),
-        own=_filled(of_edges.first[real] + piece[tail], dag.edge_count),
-        column=_filled(column[tail], dag.edge_count),
-        edge=_filled(edge, of_edges.room),
-        read=_filled(np.repeat(read, count) + number, of_edges.room),
-        write=_filled(block * room.cell + column[head[edge]], of_edges.room),
-        place=_filled(packing.place, dag.node_count),
+        start=padded(start + piece[tail], dag.edge_count, ABSENT),
+        own=padded(of_edges.first[real] + piece[tail], dag.edge_count, ABSENT),
+        column=padded(column[tail], dag.edge_count, ABSENT),
+        edge=padded(edge, of_edges.room, ABSENT),
+        read=padded(np.repeat(read, count) + number, of_edges.room, ABSENT),
+        write=padded(block * room.cell + column[head[edge]], of_edges.room, ABSENT),
+        place=padded(packing.place, dag.node_count, ABSENT),
         target=np.concatenate([node[:-1], node[pairs[:, 0]]]),
         source=np.concatenate([node[:-1], node[pairs[:, 1]]]),
         across=np.where(pairs[:, 0] < room.cells, pairs[:, 0], ABSENT).astype(np.int32),
     )
-
-
-def _filled(entries: Int64[np.ndarray, " entries"], size: int) -> Int32[np.ndarray, " size"]:
-    """The entries, then what is not there."""
-    table = np.full(size, ABSENT)
-    table[: len(entries)] = entries
-    return table
 
 
 def _blocks(
@@ -150,21 +157,16 @@ def _blocks(
 
 
 def _sweep(items: Items, rows: _Rows, shape: StepShape, room: Room) -> Sweep:
-    origin, goal = items.ends.T
-    count = rows.count[goal]
-    number = within(count)
-    size = room.rows(items.weights)
-    every = (np.repeat(rows.first[origin], count) + number, np.repeat(rows.first[goal], count) + number)
-    weight = np.repeat(np.arange(len(goal)), count)
-    tables = (_filled(entries, size) for entries in (*every, weight))
+    goal, size = items.ends[:, 1], room.rows(items.weights)
+    weight = np.repeat(np.arange(len(goal)), rows.count[goal])
+    tables = (padded(entries, size, ABSENT) for entries in (*rows.along(items.ends.T, goal), weight))
     return Sweep(_steps(_in_rows(items.ahead, rows), shape), _steps(_in_rows(items.back, rows), shape), *tables)
 
 
 def _in_rows(arcs: Arcs, rows: _Rows) -> Arcs:
     """An arc for each row that an arc takes to another."""
     count = rows.count[arcs.write]
-    number = within(count)
-    read, write = (np.repeat(rows.first[items], count) + number for items in (arcs.read, arcs.write))
+    read, write = rows.along(np.stack([arcs.read, arcs.write]), arcs.write)
     nothing, weight, level = (np.repeat(part, count) for part in (arcs.read == NONE, arcs.number, arcs.level))
     none = np.zeros(0, np.int64)
     return Arcs(rows.room, rows.room, np.where(nothing, NONE, read), write, write, weight, level, none, none)

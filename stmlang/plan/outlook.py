@@ -9,6 +9,7 @@ from typing import Any
 from stmlang.facts import Facts
 from stmlang.graph.batch import bucket_for
 from stmlang.graph.buckets import LARGEST_CELL, MOST_PACKED, Needs, Room, levels_above, spread_above
+from stmlang.graph.packing import pieces
 from stmlang.plan.choose import make_plan
 from stmlang.plan.problem import DtypeName, Mode, Problem
 from stmlang.plan.show import columns
@@ -50,7 +51,7 @@ def outlook(
     for nodes in dict.fromkeys(min(size, most) for size in SIZES):
         edges, graphs = min(nodes, topology.edges), max(1, min(TOGETHER, NODES_TOGETHER // max(nodes, 1)))
         bucket = bucket_for(graphs * nodes, graphs * edges, graphs)
-        spread = spread_above(-(-nodes // LARGEST_CELL), 1)
+        spread = spread_above(int(pieces([nodes], LARGEST_CELL)[0]), 1)
         needs = Needs(graphs * edges, graphs * edges, min(nodes, levels_above(0)), (nodes,) * graphs, spread)
         room = Room.of(bucket.nodes, bucket.edges, needs)
         options: dict[str, Any] = {"mode": mode, "memory_limit": memory_limit, "batch": batch}
