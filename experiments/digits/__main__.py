@@ -8,21 +8,21 @@ from pathlib import Path
 
 from rich.console import Console
 
-from stmlang.experiments.digits.settings import Settings
+from stmlang.experiments.digits.settings import Settings, meanings
 
 
 def parse(arguments: list[str] | None = None) -> Settings:
     """Settings from the command line."""
-    default = Settings()
+    default, says = Settings(), meanings()
     parser = argparse.ArgumentParser(
         prog="python -m stmlang.experiments.digits",
         description="Compile two specs, train a small classifier on handwritten digits, write a report.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--epochs", type=int, default=default.epochs, help="passes over the training images")
-    parser.add_argument("--seed", type=int, default=default.seed, help="of the initial parameters and the order of images")
-    parser.add_argument("--out", type=Path, default=default.out, help="folder for the report and the artifacts")
-    parser.add_argument("--target", type=float, default=default.target, help="test accuracy to be reached, else exit status 1")
+    parser.add_argument("--epochs", type=int, default=default.epochs, help=says["epochs"])
+    parser.add_argument("--seed", type=int, default=default.seed, help=says["seed"])
+    parser.add_argument("--out", type=Path, default=default.out, help=says["out"])
+    parser.add_argument("--target", type=float, default=default.target, help=says["target"])
     given = parser.parse_args(arguments)
     if given.epochs < 1:
         parser.error("--epochs must be at least 1")

@@ -10,10 +10,13 @@ import numpy as np
 from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
-from stmlang.experiments.digits.receptive import Field
+from stmlang.experiments.digits.receptive import Fields
+from stmlang.experiments.digits.testing import Mistake
 from stmlang.experiments.digits.training import Epoch
 
-INK, ACCENT, PALE = "#1f2933", "#0b6e99", "#c9d3dc"
+INK, ACCENT, PALE, MARK = "#1f2933", "#0b6e99", "#c9d3dc", "#d9822b"
+ACROSS = 6
+"""Images in a row of mistaken ones: as many as a phone shows."""
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "stmlang",
     "svg.fonttype": "none",
@@ -43,27 +46,57 @@ def learning_curve(curve: Sequence[Epoch], accuracy: float) -> str:
     return _svg(draw, 7.2, 2.6)
 
 
-def receptive(field: Field) -> str:
-    """A picture for each head: how much of what the marked node writes arrives where. Each head has a scale of its own."""
+def seen(fields: Fields) -> str:
+    """The image whose fields are shown, the squares of its tokens, and the node that writes."""
 
     def draw(figure: Figure) -> None:
-        heads = field.reach.shape[-1]
+        axis = figure.subplots()
+        rows, cols = fields.layers[0].before.shape[:2]
+        side = fields.pixels.shape[0]
+        axis.imshow(fields.pixels[..., 0], cmap="Greys", extent=(0, cols, rows, 0), vmin=0, vmax=1)
+        axis.set(xticks=range(cols + 1), yticks=range(rows + 1), xticklabels=[], yticklabels=[])
+        axis.grid(color=ACCENT, linewidth=0.6)
+        axis.tick_params(length=0)
+        row, col = fields.layers[0].source
+        axis.plot(col + 0.5, row + 0.5, marker="s", color=MARK, markersize=5)
+        axis.set_title(f"a {fields.label}, {side}x{side} pixels", fontsize=8)
+
+    return _svg(draw, 1.9, 2.1)
+
+
+def receptive(reach: Float[np.ndarray, "rows cols head"], source: tuple[int, int]) -> str:
+    """A picture for each head, with its scale: how much of what the marked node writes arrives where. The direct term of the
+    node itself is left out."""
+    heads = reach.shape[-1]
+    others = reach.copy()
+    others[source] = 0
+
+    def draw(figure: Figure) -> None:
         for head, axis in enumerate(figure.subplots(1, heads, squeeze=False)[0]):
-            reach = _without_source(field, head)
-            most = float(np.abs(reach).max()) or 1.0
-            axis.imshow(reach, cmap="RdBu_r", vmin=-most, vmax=most)
-            axis.plot(field.source[1], field.source[0], marker="s", color=INK, markersize=3)
-            axis.set_title(f"head {head + 1}, up to {most:.1e}", fontsize=8)
+            most = float(np.abs(others[..., head]).max()) or 1.0
+            image = axis.imshow(others[..., head], cmap="RdBu_r", vmin=-most, vmax=most)
+            axis.plot(source[1], source[0], marker="s", color=MARK, markersize=5)
+            axis.set_title(f"head {head + 1}", fontsize=8)
             axis.set(xticks=[], yticks=[])
+            scale = figure.colorbar(image, ax=axis, orientation="horizontal", ticks=(-most, 0, most))
+            scale.ax.set_xticklabels([f"{-most:.0e}", "0", f"{most:.0e}"], fontsize=7)
 
-    return _svg(draw, 1.8 * field.reach.shape[-1], 2.1)
+    return _svg(draw, 1.7 * heads, 2.3)
 
 
-def _without_source(field: Field, head: int) -> Float[np.ndarray, "rows cols"]:
-    """One head's field, without the direct term at the source itself."""
-    reach = field.reach[..., head].copy()
-    reach[field.source] = 0
-    return reach
+def mistaken(mistakes: Sequence[Mistake]) -> str:
+    """Images that were taken for another digit, in the order given."""
+
+    def draw(figure: Figure) -> None:
+        rows = -(-len(mistakes) // ACROSS)
+        axes = figure.subplots(rows, ACROSS, squeeze=False).ravel()
+        for axis in axes:
+            axis.set_axis_off()
+        for axis, mistake in zip(axes, mistakes, strict=False):
+            axis.imshow(mistake.pixels[..., 0], cmap="Greys", vmin=0, vmax=1)
+            axis.set_title(f"{mistake.digit} as {mistake.predicted}\n{mistake.share:.0%}", fontsize=8)
+
+    return _svg(draw, 1.1 * ACROSS, 1.45 * -(-len(mistakes) // ACROSS))
 
 
 def confusion(matrix: Int[np.ndarray, "digit digit"]) -> str:

@@ -1,7 +1,8 @@
-"""What one node reaches: a row of the gating matrix, drawn where its nodes are."""
+"""What one node reaches: a row of the gating matrix, drawn where its nodes are, before training and after it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -9,46 +10,52 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-import stmlang
-from stmlang.experiments.digits.settings import D_SPEC, P_SPEC, Settings
 from stmlang.models.vision.plstm import PLSTM
 from stmlang.nn import ScanLayer
-
-START_SIDE, START_HEADS = 14, 4
-"""Side of the grid on which the specs are shown as they start, before any training, and how many heads."""
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """`reach[row, col, head]`: the factor with which what the source node writes arrives at each node."""
+    """`before[row, col, head]`, `after[row, col, head]`: the factor with which what the node `source` writes arrives at each
+    node, in one layer of one network on one image, as it starts and once it is trained."""
 
-    title: str
+    layer: str
     source: tuple[int, int]
-    reach: Float[np.ndarray, "rows cols head"]
+    before: Float[np.ndarray, "rows cols head"]
+    after: Float[np.ndarray, "rows cols head"]
 
 
-def trained(model: PLSTM, image: Float[np.ndarray, "8 8 1"]) -> list[Field]:
-    """The fields of the first pair's P and D layer on one image."""
-    x = model.tokens(jnp.asarray(image))
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """The fields of the first pair of layers on an image."""
+
+    pixels: Float[np.ndarray, "8 8 1"]
+    label: int
+    layers: Sequence[Field]
+
+
+def compared(before: PLSTM, after: PLSTM, pixels: Float[np.ndarray, "8 8 1"], label: int) -> Fields:
+    """The fields of a network before and after training, on the same image and of the same node."""
+    source, start = _reach(before, pixels)
+    _, end = _reach(after, pixels)
+    names = ("P layer", "D layer")
+    layers = [Field(name, source, one, other) for name, one, other in zip(names, start, end, strict=True)]
+    return Fields(pixels, label, layers)
+
+
+def _reach(
+    model: PLSTM, pixels: Float[np.ndarray, "8 8 1"]
+) -> tuple[tuple[int, int], list[Float[np.ndarray, "rows cols head"]]]:
+    """The node in the middle of the grid, and what it reaches in the first pair's P and D layer."""
+    x = model.tokens(jnp.asarray(pixels))
+    source = (x.shape[0] // 2, x.shape[1] // 2)
     p, d = model.pair(0)
-    fields = [_field("P layer, trained", p.scan, p.before_scan(x))]
-    x = p(x)
-    return [*fields, _field("D layer, trained", d.scan, d.before_scan(x))]
+    found = [_row(p.scan, p.before_scan(x), source)]
+    return source, [*found, _row(d.scan, d.before_scan(p(x)), source)]
 
 
-def at_the_start(settings: Settings) -> list[Field]:
-    """The fields of both specs on a larger grid with more heads, at the initial biases, without features."""
-    fields: list[Field] = []
-    for name, spec in (("P", P_SPEC), ("D", D_SPEC)):
-        op = stmlang.compile(spec, rows=START_SIDE, cols=START_SIDE, heads=START_HEADS)
-        layer = ScanLayer(op, settings.dim, key=jax.random.key(settings.seed))
-        silence = jnp.zeros((START_SIDE, START_SIDE, settings.dim))
-        fields.append(_field(f"{name} layer, before training", layer, silence))
-    return fields
+def _row(layer: ScanLayer, features: Float[Array, "rows cols dim"], source: tuple[int, int]) -> Float[np.ndarray, "..."]:
+    def row(features: Float[Array, "rows cols dim"]) -> Float[Array, "rows cols head"]:
+        return layer.op.gating_matrix(layer.gates(features))[source]
 
-
-def _field(title: str, layer: ScanLayer, features: Float[Array, "rows cols dim"]) -> Field:
-    rows, cols = features.shape[:2]
-    source = (rows // 2, cols // 2)
-    gating = layer.op.gating_matrix(layer.gates(features))
-    return Field(title, source, np.asarray(gating[source], np.float32))
+    return np.asarray(jax.jit(row)(features), np.float32)

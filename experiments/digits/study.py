@@ -16,10 +16,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import stmlang
 from stmlang.experiments.digits.data import CLASSES, SIDE, Images, load
-from stmlang.experiments.digits.receptive import at_the_start, trained
-from stmlang.experiments.digits.report import Outcome, write
+from stmlang.experiments.digits.receptive import compared
+from stmlang.experiments.digits.report import Choice, Outcome, write
 from stmlang.experiments.digits.settings import D_SPEC, P_SPEC, Settings
-from stmlang.experiments.digits.training import Epoch, predict, train
+from stmlang.experiments.digits.testing import confusion, mistakes, probabilities
+from stmlang.experiments.digits.training import Epoch, train
 from stmlang.models.vision.plstm import PLSTM
 
 TARGETS = ("cpu", "gpu")
@@ -44,12 +45,42 @@ def run(settings: Settings, console: Console) -> Outcome:
     """Compile, train, test, and write the report to `settings.out`."""
     clock = Clock()
     with clock.stage("compiling the specs, writing artifacts"):
-        p, d = (compiled(spec, settings) for spec in (P_SPEC, D_SPEC))
+        scans = {spec: compiled(spec, settings) for spec in (P_SPEC, D_SPEC)}
         artifacts = cross_compiled(settings)
     for name, size in artifacts.items():
         console.print(f"wrote {settings.out / name} ({size})")
     train_images, test_images = load()
-    model = PLSTM(
+    start = _model(scans[P_SPEC], scans[D_SPEC], settings)
+    with clock.stage("training, with compilation"):
+        model, curve = _train(start, train_images, settings, console)
+    with clock.stage("testing"):
+        found = probabilities(model, test_images)
+    with clock.stage("receptive fields"):
+        fields = compared(start, model, test_images.pixels[0], int(test_images.labels[0]))
+    predicted = found.argmax(axis=-1)
+    right = int((predicted == test_images.labels).sum())
+    outcome = Outcome(
+        settings=settings,
+        accuracy=right / len(test_images),
+        right=right,
+        images=len(test_images),
+        parameters=sum(array.size for array in _parameters(model)),
+        digest=digest(model),
+        curve=curve,
+        confusion=confusion(predicted, test_images),
+        mistakes=mistakes(found, test_images),
+        fields=fields,
+        plans={spec: Choice(op.plan, op.explain()) for spec, op in scans.items()},
+        artifacts=artifacts,
+        seconds=clock.seconds,
+    )
+    write(outcome, settings.out / "report.html")
+    return outcome
+
+
+def _model(p: stmlang.CompiledScan, d: stmlang.CompiledScan, settings: Settings) -> PLSTM:
+    """The classifier as it starts."""
+    return PLSTM(
         p,
         d,
         classes=CLASSES,
@@ -61,32 +92,9 @@ def run(settings: Settings, console: Console) -> Outcome:
         expansion=settings.expansion,
         key=jax.random.key(settings.seed),
     )
-    with clock.stage("training, with compilation"):
-        model, curve = _train(model, train_images, settings, console)
-    with clock.stage("testing"):
-        predicted = predict(model, test_images)
-    with clock.stage("receptive fields"):
-        fields = [*trained(model, test_images.pixels[0]), *at_the_start(settings)]
-    right = int((predicted == test_images.labels).sum())
-    outcome = Outcome(
-        settings=settings,
-        accuracy=right / len(test_images),
-        right=right,
-        images=len(test_images),
-        parameters=sum(array.size for array in _parameters(model)),
-        digest=digest(model),
-        curve=curve,
-        confusion=_confusion(predicted, test_images),
-        fields=fields,
-        plans={P_SPEC: p.explain(), D_SPEC: d.explain()},
-        artifacts=artifacts,
-        seconds=clock.seconds,
-    )
-    write(outcome, settings.out / "report.html")
-    return outcome
 
 
-def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.CompiledScan | stmlang.OpenScan:
+def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.CompiledScan:
     """One of the two specs at this study's sizes, planned for its batches."""
     side = SIDE // settings.stride
     op = stmlang.compile(
@@ -99,7 +107,7 @@ def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.Com
         key=settings.width,
         value=settings.width,
     )
-    assert not isinstance(op, stmlang.GraphScan), "its topologies are grids"
+    assert isinstance(op, stmlang.CompiledScan), "its topologies are grids, and their sizes are given"
     return op
 
 
@@ -142,9 +150,3 @@ def _train(model: PLSTM, images: Images, settings: Settings, console: Console) -
             progress.update(task, completed=number, note=f"loss {epoch.loss:.3f}, accuracy {epoch.accuracy:.1%}")
 
         return train(model, images, settings, report)
-
-
-def _confusion(predicted: np.ndarray, images: Images) -> np.ndarray:
-    matrix = np.zeros((CLASSES, CLASSES), np.int64)
-    np.add.at(matrix, (images.labels, predicted), 1)
-    return matrix

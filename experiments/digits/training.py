@@ -56,16 +56,6 @@ def train(model: PLSTM, images: Images, settings: Settings, report: Callable[[in
     return eqx.combine(learned, fixed), curve
 
 
-def predict(model: PLSTM, images: Images) -> Int[np.ndarray, " image"]:
-    """The digit that the model sees in each image."""
-
-    @eqx.filter_jit
-    def logits(model: PLSTM, pixels: Array) -> Array:
-        return jax.vmap(model)(pixels)
-
-    return np.asarray(logits(model, jnp.asarray(images.pixels))).argmax(axis=-1)
-
-
 def _loss(
     model: PLSTM, pixels: Float[Array, "batch 8 8 1"], labels: Int[Array, " batch"], smoothing: float
 ) -> tuple[Array, Array]:

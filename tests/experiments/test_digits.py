@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from stmlang.experiments.digits import study
 from stmlang.experiments.digits.__main__ import main, parse
 from stmlang.experiments.digits.data import batches, load, shifted
 from stmlang.experiments.digits.report import Outcome
-from stmlang.experiments.digits.settings import Settings
+from stmlang.experiments.digits.settings import Settings, meanings
 from stmlang.experiments.digits.study import run
 
 
@@ -73,11 +74,47 @@ def test_report_needs_nothing_else(small: Outcome) -> None:
         "report.html",
     ]
     page = (tmp_path / "report.html").read_text()
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == 8
     assert not re.search(r"(src|href)=\"(?!#|data:)", page)
     assert not re.search(r"url\((?!#)|@import|<script|<link", page)
-    for part in ("P layer, trained", "D layer, before training", "std:plstm/image_p", "chosen", "SHA-256"):
+    for part in (
+        "P layer",
+        "D layer",
+        "before training",
+        "after training",
+        "std:plstm/image_p",
+        "chosen",
+        "SHA-256",
+        "viewport",
+    ):
         assert part in page
+
+
+def test_report_says_what_each_setting_is(small: Outcome) -> None:
+    page = (small.settings.out / "report.html").read_text()
+    assert list(meanings()) == [field.name for field in dataclasses.fields(Settings)]
+    for name, says in meanings().items():
+        assert f"<td>{name}</td>" in page
+        assert html.escape(says) in page
+
+
+def test_fields_are_of_one_network_and_one_image(small: Outcome) -> None:
+    """Before and after differ by training alone: the same grid, heads and node."""
+    for field in small.fields.layers:
+        assert field.before.shape == field.after.shape == (2, 2, 1)
+        assert field.source == (1, 1)
+        assert np.isfinite(field.before).all()
+        assert not np.array_equal(field.before, field.after)
+
+
+def test_mistakes_are_those_of_the_confusion_matrix(small: Outcome) -> None:
+    counted = np.zeros((10, 10), int)
+    for mistake in small.mistakes:
+        counted[mistake.digit, mistake.predicted] += 1
+    np.testing.assert_array_equal(counted, small.confusion - np.diag(np.diag(small.confusion)))
+    shares = [mistake.share for mistake in small.mistakes]
+    assert shares == sorted(shares, reverse=True)
+    assert len(small.mistakes) == small.images - small.right
 
 
 @pytest.mark.parametrize(("accuracy", "status"), [(0.98, 0), (0.97, 0), (0.9, 1)])
@@ -96,7 +133,7 @@ def test_whole_run_reaches_its_target_and_repeats_to_the_bit(tmp_path: Path) -> 
     digests: list[str] = []
     for name in ("first", "second"):
         assert main(["--out", str(tmp_path / name)]) == 0
-        found = re.search(r"digest ([0-9a-f]{64})", (tmp_path / name / "report.html").read_text())
+        found = re.search(r"digest <code>([0-9a-f]{64})", (tmp_path / name / "report.html").read_text())
         assert found is not None
         digests.append(found[1])
     assert digests[0] == digests[1]
