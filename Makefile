@@ -1,6 +1,7 @@
 # Every target but `clean` first makes `.venv` from the pinned versions in requirements.lock. No root, nothing outside this folder.
 #   make demo    the main job: compile, train on handwritten digits, write build/demo/report.html
 #   make test    the tests
+#   make wheel   what pip installs elsewhere, in dist/
 #   make fuzz    20 minutes of random examples against the oracles, on two cores; ARGS='--minutes 60 --seed 1' for more and others
 # PYTHON=python3.12 chooses the interpreter of a new `.venv`; WORKERS=1 runs the tests in one process; ARGS goes to the tool.
 
@@ -13,7 +14,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 
-.PHONY: setup demo test test-slow fuzz bench lint format lock clean
+.PHONY: setup demo test test-slow fuzz bench wheel lint format lock clean
 
 setup: $(READY)
 
@@ -40,6 +41,11 @@ fuzz: setup
 bench: setup
 	$(BIN)/python -m benchmarks.strategies $(ARGS)
 	$(BIN)/python -m benchmarks.compile_time
+
+# What `pip install` takes anywhere: dist/stmlang-VERSION-py3-none-any.whl.
+wheel: setup
+	rm -rf build/lib build/bdist.*
+	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps --wheel-dir dist .
 
 # The editable install maps models/ to stmlang.models while Python runs, which a type checker cannot follow; it follows the links.
 lint: setup

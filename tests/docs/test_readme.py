@@ -47,6 +47,18 @@ def test_python_of_the_document_on_graphs_runs() -> None:
     assert any(bool(leaf.any()) for leaf in jax.tree.leaves(found["slope"]))
 
 
+def test_python_of_the_document_on_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/training.md", "exec"), found)
+    assert float(found["difference"]) < 1e-6
+    assert found["low"].dtype == jnp.bfloat16
+    assert found["logits"].shape == (5, 10)
+    assert int(found["done"]) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.eqx"]
+
+
 @pytest.mark.parametrize("block", blocks("console"))
 def test_console_shows_what_the_command_prints(block: str) -> None:
     """Word by word, except for the figures of candidates: they depend on the machine."""

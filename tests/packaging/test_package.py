@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -55,3 +58,40 @@ def test_lock_pins_released_versions_only() -> None:
 
 def test_one_version() -> None:
     assert stmlang.__version__ == PROJECT["project"]["version"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The package as it is installed, built from a copy of the files that are under version control or new."""
+    place = tmp_path_factory.mktemp("wheel")
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file() and name.split("/")[0] not in ("tests", "docs", "benchmarks"):
+            target = place / "tree" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((ROOT / name).read_bytes())
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "--no-index"]
+    subprocess.run([*build, "--wheel-dir", str(place), str(place / "tree")], check=True, timeout=300)
+    (found,) = place.glob("*.whl")
+    return zipfile.ZipFile(found)
+
+
+def test_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
+    """Where it is imported from, and nothing of the tests."""
+    wanted = {
+        f"{package.replace('.', '/')}/{path.relative_to(ROOT / folder)}"
+        for folder, package in FOLDERS.items()
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert held == wanted
+
+
+def test_page_of_the_package_has_no_dead_links(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
+    page = wheel.read(name).decode()
+    assert "Description-Content-Type: text/markdown" in page
+    assert "SPEC.md" in page
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)", page)
