@@ -19,7 +19,10 @@ from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
-FORMATS = ("edgelist", "graphml", "gml", "dot", "bif", "bench", "pajek", "newick", "aiger", "ptb", "d8")
+FORMATS = (
+    *("edgelist", "graphml", "gml", "dot", "bif", "bench", "pajek", "newick", "nexus", "aiger", "ptb"),
+    *("d8", "d8_grass", "d8_taudem"),
+)
 MOST_FACTORS = 8
 MOST_AXES = 16
 DEEPEST_NAME = 100

@@ -124,13 +124,13 @@ BAD: dict[str, tuple[str, str, Refusal]] = {
     "deep BIF": (
         "bif",
         "network " + "{ " * 20_000,
-        Refusal("STM3403", "ends in the middle of this block", "correct the file here"),
+        Refusal("STM3403", "`{` where `property` or `}` is expected", "correct the file here"),
     ),
     "open comments": ("bif", "/* " * 20_000, Refusal("STM3403", "this `/*` is never closed", "correct the file here")),
     "open properties": (
         "bif",
         "property x " * 20_000,
-        Refusal("STM3403", "this `property` is never closed", "correct the file here"),
+        Refusal("STM3403", "this `property` is never closed", "end its text with `;`"),
     ),
     "long word": ("dot", "x" * 100_000, Refusal("STM3403", "`xxxx", "`digraph` is expected")),
     "long name": (

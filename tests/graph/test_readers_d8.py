@@ -158,9 +158,9 @@ BAD: dict[str, tuple[str | bytes, str, int | None]] = {
     "no ncols": ("nrows 1\n1 1\n", "STM3403", 1),
     "no nrows": ("ncols 2\n1 1\n", "STM3403", 1),
     "half a column": ("ncols 2.5\nnrows 1\n1 1\n", "STM3403", 1),
-    "many cells": ("ncols 999999999999\nnrows 999999999999\n1 1\n", "STM3403", 1),
-    "too few": ("ncols 2\nnrows 2\n1 1 1\n", "STM3403", 1),
-    "too many": ("ncols 2\nnrows 1\n1 1 1\n", "STM3403", 1),
+    "many cells": ("ncols 999999999999\nnrows 999999999999\n1 1\n", "STM3403", 3),
+    "too few": ("ncols 2\nnrows 2\n1 1 1\n", "STM3403", 3),
+    "too many": ("ncols 2\nnrows 1\n1 1 1\n", "STM3403", 3),
     "ragged": ("1 1\n1 1\n1\n", "STM3403", 3),
     "two cells into one another": (HEAD + "1\n 16", "STM3405", 3),
     "round": ("1 4\n64 16", "STM3405", 1),
@@ -187,7 +187,7 @@ def test_messages_name_the_cells(tmp_path: Path) -> None:
     cycle = refused(tmp_path, "g.tif", tiff(np.asarray([[247, 0, 0], [0, 1, 16]], np.uint8)), "STM3405", None)
     assert cycle.message == "the graph has a cycle: row 1 column 1 -> row 1 column 2 -> row 1 column 1"
     wrong = refused(tmp_path, "g.tif", tiff(np.asarray([[1, 1], [1, 3]], np.uint8)), "STM3403", None)
-    assert wrong.message == "row 1 column 1 holds 3, which is no flow direction"
+    assert wrong.message == "row 1 column 1 holds 3, which is no flow direction of ESRI"
     place = refused(tmp_path, "g.asc", grid(np.asarray([[1, 1], [1, 3]], np.uint8)), "STM3403", 7)
     assert place.span is not None
     assert place.span.text == "3"

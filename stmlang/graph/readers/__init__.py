@@ -1,4 +1,4 @@
-"""Graph files of eleven formats as graphs, and files of many graphs as data sets."""
+"""Graph files of many formats as graphs, and files of many graphs as data sets."""
 
 from stmlang.graph.readers.d8 import FlowRaster, read_flow
 from stmlang.graph.readers.netlist import Netlist, read_netlist

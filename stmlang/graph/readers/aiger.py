@@ -35,7 +35,7 @@ from stmlang.source.span import SourceFile
 
 _HEADER = re.compile(r"(?:aag|aig)((?: [0-9]{1,12}){5,9})")
 _SYMBOL = re.compile(r"([iobc])([0-9]{1,12}) (.*)")
-_LINE = re.compile(r"[^\r\n]+")
+_LINE = re.compile(r"([^\r\n]*)(?:\r\n?|\n|\Z)")
 _Kind = Literal["input", "mark", "gate"]
 _LATER = ("justice properties", "fairness constraints")
 
@@ -159,8 +159,16 @@ def _binary(file: GraphFile, content: bytes) -> _Circuit:
     if wrong.size:
         file.refuse("STM3403", f"a fanin of the gate `{literal[wrong[0]]}` is not below it", None)
     inputs = 2 * (1 + np.arange(header.inputs))
-    symbols = _symbols(file, header, rest[end:].decode("utf-8", "replace"), None)
+    symbols = _symbols(file, header, _decoded(rest[end:]), None)
     return _Circuit(file, header, inputs, marked, np.column_stack([literal, fanins]), symbols)
+
+
+def _decoded(content: bytes) -> str:
+    """The text behind the gates of a binary file, in UTF-8 or else in Latin-1, as other texts are read."""
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def _numbers(file: GraphFile, gates: int, content: bytes) -> tuple[Int64[np.ndarray, " numbers"], int]:
@@ -182,18 +190,21 @@ def _symbols(file: GraphFile, header: _Header, text: str, start: int | None) -> 
     """The names in the symbol table. `start` is where its text begins in that of the file."""
     counts = {"i": header.inputs, **header.marks}
     found: dict[str, str] = {}
-    for line in _LINE.finditer(text):
-        if line.group() == "c":
+    end = len(text.rstrip("\r\n"))
+    for line in _LINE.finditer(text, 0, end):
+        if line.group(1) == "c" or line.start() == end:
             break
-        at = None if start is None else (start + line.start(), start + line.end())
-        symbol = _SYMBOL.fullmatch(line.group())
+        at = None if start is None else (start + line.start(1), start + line.end(1))
+        symbol = _SYMBOL.fullmatch(line.group(1))
         if symbol is None:
             help = "a name is given by `i0 name` or `o0 name`; comments follow a line `c`"
-            file.refuse("STM3403", f"`{line.group()}` names no input or output", at, help)
+            message = f"`{line.group(1)}` names no input or output" if line.group(1) else "a blank line among the names"
+            file.refuse("STM3403", message, at, help)
         kind, number, name = symbol.groups()
         if int(number) >= counts[kind]:
             file.refuse("STM3408", f"`{kind}{number}` is named and is not there", at, "inputs and outputs count from 0")
-        found[f"{kind}{int(number)}"] = name
+        if found.setdefault(f"{kind}{int(number)}", name) is not name:
+            file.refuse("STM3409", f"`{kind}{int(number)}` is named twice", at, "remove one of the two names")
     return found
 
 

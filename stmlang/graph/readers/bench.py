@@ -3,22 +3,42 @@
     INPUT(a)
     OUTPUT(z)
     z = NAND(a, b)
+    b = LUT 0x1 (a)
+    one = vdd
 
 Nodes are the inputs and gates in the order they are defined; edges come gate by gate, in the order of a gate's inputs. A gate
-that reads a signal twice has two edges from it. `OUTPUT` lines mark nodes and make none. Flip-flops close cycles, so
-sequential circuits are refused with the cycle.
+that reads a signal twice has two edges from it. `OUTPUT` lines mark nodes and make none. A comment follows `#`. A statement may
+run over several lines.
+
+Gates are those of `GATES`, in either case. A flip-flop (`DFF`) holds a value from one time step to the next, and a graph has no
+time, so circuits with one are refused, as AIGER's are with latches.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NoReturn
 
-from stmlang.graph.readers.text import Graph, GraphFile
+from stmlang.graph.readers.text import Graph, GraphFile, Place
 
-_LINE = re.compile(r"[^\r\n]+")
-_PORT = re.compile(r"\s*(INPUT|OUTPUT)\s*\(\s*([^\s()=,]+)\s*\)\s*$", re.IGNORECASE)
-_GATE = re.compile(r"\s*([^\s()=,]+)\s*=\s*([A-Za-z_]\w*)(?:\s+0x[0-9a-fA-F]+)?\s*\(([^()]*)\)\s*$")
-_SIGNAL = re.compile(r"[^\s,]+")
+GATES: dict[str, tuple[int, int | None]] = {
+    **dict.fromkeys(("AND", "NAND", "OR", "NOR", "XOR", "XNOR", "NXOR"), (1, None)),
+    **dict.fromkeys(("NOT", "INV", "BUF", "BUFF"), (1, 1)),
+    "MUX": (3, 3),
+    "LUT": (0, 16),
+    **dict.fromkeys(("VDD", "GND"), (0, 0)),
+}
+"""The least and the most inputs of each gate. A look-up table has its truth table ahead of them, as a hexadecimal number."""
+CONSTANTS = ("VDD", "GND")
+
+_TOKEN = re.compile(r"(?P<skip>#[^\r\n]*)|(?P<sign>[()=,])|(?P<word>[^\s()=,#]+)")
+_TABLE = re.compile(r"0x[0-9a-f]+", re.IGNORECASE)
+_FLIP_FLOP = re.compile(r"DFF\w*|LATCH\w*", re.IGNORECASE)
+HELP = "a statement is `INPUT(a)`, `OUTPUT(z)` or `z = NAND(a, b)`; a comment follows `#`"
+
+Token = tuple[str, str, Place]
+"""The kind (`sign`, `word` or `end`), the text and its place."""
 
 
 def read(file: GraphFile) -> Graph:
@@ -28,29 +48,96 @@ def read(file: GraphFile) -> Graph:
 def gates(file: GraphFile) -> tuple[Graph, list[str]]:
     """The graph, and what each node is: `INPUT`, or the name of its gate in upper case."""
     graph, kinds = Graph(file), list[str]()
-    reads: list[tuple[int, list[re.Match[str]]]] = []
-    marked: list[tuple[str, tuple[int, int]]] = []
-    for line in _LINE.finditer(file.text):
-        comment = file.text.find("#", line.start(), line.end())
-        start, end = line.start(), line.end() if comment < 0 else comment
-        if not file.text[start:end].strip():
-            continue
-        if (port := _PORT.match(file.text, start, end)) is not None:
-            if port.group(1).upper() == "INPUT":
-                graph.declare(port.group(2), port.span(2))
-                kinds.append("INPUT")
-            else:
-                marked.append((port.group(2), port.span(2)))
-        elif (gate := _GATE.match(file.text, start, end)) is not None:
-            node = graph.declare(gate.group(1), gate.span(1))
-            kinds.append(gate.group(2).upper())
-            reads.append((node, list(_SIGNAL.finditer(file.text, *gate.span(3)))))
+    reads: list[tuple[int, list[Token]]] = []
+    marked: list[Token] = []
+    tokens = _tokens(file)
+    while (token := next(tokens))[0] != "end":
+        name = _word(file, token, "a statement")
+        sign = next(tokens)
+        if sign[1] == "(" and name.upper() in ("INPUT", "OUTPUT"):
+            (port,) = _signals(file, tokens, sign, name.upper(), 1, 1)
+            if name.upper() == "OUTPUT":
+                marked.append(port)
+                continue
+            graph.declare(port[1], port[2])
+            kinds.append("INPUT")
+        elif sign[1] == "=":
+            node = graph.declare(name, token[2])
+            kind, signals = _gate(file, tokens)
+            kinds.append(kind)
+            reads.append((node, signals))
         else:
-            help = "a line is `INPUT(a)`, `OUTPUT(z)`, `z = NAND(a, b)` or a comment after `#`"
-            file.refuse("STM3403", "this is no line of a netlist", (start, end), help)
+            _wrong(file, sign, "`=`" if name.upper() not in ("INPUT", "OUTPUT") else "`(`")
     for node, signals in reads:
-        for signal in signals:
-            graph.edge(graph.known(signal.group(), signal.span()), node, signal.span())
-    for name, at in marked:
-        graph.known(name, at)
+        for _, signal, at in signals:
+            graph.edge(graph.known(signal, at), node, at)
+    for _, signal, at in marked:
+        graph.known(signal, at)
     return graph, kinds
+
+
+def _gate(file: GraphFile, tokens: Iterator[Token]) -> tuple[str, list[Token]]:
+    """What follows `=`: the name of the gate in upper case, and its inputs."""
+    token = next(tokens)
+    kind = _word(file, token, "a gate").upper()
+    if _FLIP_FLOP.fullmatch(kind):
+        help = "unroll it over as many steps as are needed, or make the outputs of its flip-flops inputs"
+        file.refuse("STM3414", f"this circuit has a flip-flop, `{token[1]}`", token[2], help)
+    if kind not in GATES:
+        file.refuse("STM3403", f"`{token[1]}` is no gate that is known", token[2], f"gates are {', '.join(GATES)}")
+    if kind in CONSTANTS:
+        return kind, []
+    sign = next(tokens)
+    if kind == "LUT":
+        if _TABLE.fullmatch(sign[1]) is None:
+            _wrong(file, sign, "a truth table, `0x8`,")
+        table, sign = sign, next(tokens)
+    else:
+        table = None
+    if sign[1] != "(":
+        _wrong(file, sign, "`(`")
+    signals = _signals(file, tokens, sign, kind, *GATES[kind])
+    if table is not None and int(table[1], 16) >> (1 << len(signals)):
+        message = f"`{table[1]}` has more than the {1 << len(signals):,} bits of a table of {len(signals)} inputs"
+        file.refuse("STM3403", message, table[2])
+    return kind, signals
+
+
+def _signals(file: GraphFile, tokens: Iterator[Token], bracket: Token, kind: str, least: int, most: int | None) -> list[Token]:
+    """The signals up to the bracket that closes, with commas between them. Refuses too few and too many."""
+    found: list[Token] = []
+    token = next(tokens)
+    while token[1] != ")":
+        if found:
+            if token[1] != ",":
+                _wrong(file, token, "`,` or `)`")
+            token = next(tokens)
+        _word(file, token, "a signal")
+        found.append(token)
+        token = next(tokens)
+    if len(found) < least or (most is not None and len(found) > most):
+        count = f"{least}" if least == most else f"at least {least}" if most is None else f"at most {most}"
+        at = (bracket[2][0], token[2][1])
+        file.refuse("STM3403", f"`{kind}` of {len(found)} signals: it takes {count}", at)
+    return found
+
+
+def _word(file: GraphFile, token: Token, what: str) -> str:
+    if token[0] != "word":
+        _wrong(file, token, what)
+    return token[1]
+
+
+def _wrong(file: GraphFile, token: Token, wanted: str) -> NoReturn:
+    shown = "the end of the file" if token[0] == "end" else f"`{token[1]}`"
+    file.refuse("STM3403", f"{shown} where {wanted} is expected", token[2], HELP)
+
+
+def _tokens(file: GraphFile) -> Iterator[Token]:
+    """The tokens of the text, without comments, and as often as it is asked for behind them the end of the file."""
+    for found in _TOKEN.finditer(file.text):
+        if found.lastgroup != "skip":
+            yield found.lastgroup or "", found.group(), found.span()
+    end = len(file.text.rstrip())
+    while True:
+        yield "end", "", (end, end)

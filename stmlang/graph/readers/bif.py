@@ -1,93 +1,253 @@
-"""BIF, the interchange format of Bayesian networks: an edge from each parent to its child, in the order written.
+"""BIF, the interchange format of Bayesian networks (version 0.15): an edge from each parent to its child, in the order written.
 
-    network name { ... }
-    variable A { type discrete [ 2 ] { yes, no }; }
-    probability ( A | B, C ) { ... }
+    network name { property author = "x; y"; }
+    variable A { type discrete [ 2 ] { yes, no }; property position = (1, 2); }
+    probability ( A | B, C ) { (yes, no) 0.1, 0.9; default 0.5, 0.5; }
+    probability ( B ) { table 0.2, 0.8; }
 
-Nodes are the variables in order of declaration. Tables and properties are skipped.
+Nodes are the variables in order of declaration. Tables are checked as far as their grammar goes and not used. `property` begins
+a text that ends at a `;`, but not at one in quotes that are closed in their line; it may stand wherever a statement may, and
+among the states of a variable. Commas are blanks but must not be doubled, and so is `|` behind the child, as the grammar of the
+format has it: `( A B C )` is `( A | B, C )`. Names and states may be quoted, and be any words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NoReturn
 
-from stmlang.graph.readers.text import Graph, GraphFile
+from stmlang.graph.readers.numerals import NUMBER
+from stmlang.graph.readers.text import Graph, GraphFile, Place
 
 _TOKEN = re.compile(
-    r"""(?P<skip>//[^\r\n]*|/\*.*?\*/|property\b[^;]*;)
-      | (?P<open>/\*|property\b)
+    r"""(?P<skip>//[^\r\n]*|/\*.*?\*/)
+      | (?P<open>/\*)
       | "(?P<quoted>[^"]*)"
-      | (?P<word>[(){}|;,=\[\]]|[^\s(){}|;,=\[\]"]+|")""",
+      | (?P<sign>[(){}|;,\[\]"])
+      | (?P<word>[^\s(){}|;,\[\]"]+)""",
     re.DOTALL | re.VERBOSE,
 )
+_END_OR_QUOTE = re.compile(r'[;"]')
+_QUOTED_IN_LINE = re.compile(r'[^"\r\n]*"')
+_COUNT = re.compile(r"[0-9]{1,9}")
+ENDS = "the file ends in the middle of this block"
 
-Token = tuple[str, tuple[int, int]]
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """`kind` is a sign itself, `word` or `quoted`."""
+
+    kind: str
+    text: str
+    at: Place
+
+
+@dataclass
+class _Words:
+    """The words of a file, without comments and properties; the next one is looked at before it is taken."""
+
+    file: GraphFile
+    place: int = 0
+    next: _Token | None = None
+
+    def __post_init__(self) -> None:
+        self.move()
+
+    def move(self) -> None:
+        """Looks at the next word."""
+        while (found := _TOKEN.search(self.file.text, self.place)) is not None and found.lastgroup == "skip":
+            self.place = found.end()
+        if found is None:
+            self.next = None
+            return
+        at, self.place = found.span(), found.end()
+        match found.lastgroup:
+            case "open":
+                self.file.refuse("STM3403", "this `/*` is never closed", at)
+            case "quoted":
+                self.next = _Token("quoted", found.group("quoted"), at)
+            case "word":
+                self.next = _Token("word", found.group(), at)
+            case _:
+                if found.group() == '"':
+                    self.file.refuse("STM3403", 'this `"` is never closed', at)
+                self.next = _Token(found.group(), found.group(), at)
+
+    def take(self, at: Place) -> _Token:
+        """The next word. Refuses the end of the file, at the block that it leaves open."""
+        token = self.next
+        if token is None:
+            self.file.refuse("STM3403", ENDS, at)
+        self.move()
+        return token
+
+    def accept(self, sign: str) -> bool:
+        """Takes the next word if it is this sign."""
+        if self.next is None or self.next.kind != sign:
+            return False
+        self.move()
+        return True
+
+    def expect(self, wanted: str, at: Place) -> _Token:
+        """A sign, or a word of the language."""
+        token = self.take(at)
+        if token.kind == "quoted" or token.text != wanted:
+            self.wrong(token, f"`{wanted}`")
+        return token
+
+    def name(self, what: str, at: Place) -> _Token:
+        token = self.take(at)
+        if token.kind not in ("word", "quoted"):
+            self.wrong(token, what)
+        return token
+
+    def wrong(self, token: _Token, wanted: str) -> NoReturn:
+        self.file.refuse("STM3403", f"`{token.text}` where {wanted} is expected", token.at)
+
+    def property(self) -> bool:
+        """Passes over a statement `property ... ;`, if one comes next."""
+        token = self.next
+        if token is None or token.kind != "word" or token.text != "property":
+            return False
+        end = _property_end(self.file.text, token.at[1])
+        if end is None:
+            self.file.refuse("STM3403", "this `property` is never closed", token.at, "end its text with `;`")
+        self.place = end
+        self.move()
+        return True
+
+
+def _property_end(text: str, start: int) -> int | None:
+    """Behind the `;` that ends the text of a property: the first one outside of quotes that are closed in their line."""
+    place = start
+    while (found := _END_OR_QUOTE.search(text, place)) is not None:
+        place = found.end()
+        if found.group() == ";":
+            return place
+        closed = _QUOTED_IN_LINE.match(text, place)
+        if closed is not None:
+            place = closed.end()
+    return None
+
+
+@dataclass
+class _Reader:
+    """The variables so far, and the words of each family: the child and its parents."""
+
+    graph: Graph
+    words: _Words
+    families: list[list[_Token]] = field(default_factory=list[list[_Token]])
+    network: Place | None = None
+
+    def network_block(self, at: Place) -> None:
+        """`network [name] { properties }`."""
+        if self.network is not None:
+            earlier = (self.network, "the first one")
+            self.graph.file.refuse("STM3403", "a second network begins here", at, "keep one in the file", earlier=earlier)
+        self.network = at
+        if self.words.next is not None and self.words.next.kind != "{":
+            self.words.name("a name or `{`", at)
+        self.words.expect("{", at)
+        while not self.words.accept("}"):
+            if not self.words.property():
+                self.words.wrong(self.words.take(at), "`property` or `}`")
+
+    def variable_block(self, at: Place) -> None:
+        """`variable name { properties, type discrete [ count ] { states }; }`."""
+        name = self.words.name("the name of a variable", at)
+        self.graph.declare(name.text, name.at)
+        self.words.expect("{", name.at)
+        typed = False
+        while not self.words.accept("}"):
+            if self.words.property():
+                continue
+            token = self.words.take(name.at)
+            if token.kind != "word" or token.text != "type" or typed:
+                self.words.wrong(token, "`property` or `}`" if typed else "`type`, `property` or `}`")
+            self.states(token.at)
+            typed = True
+
+    def states(self, at: Place) -> None:
+        """`discrete [ count ] { states };`."""
+        self.words.expect("discrete", at)
+        self.words.expect("[", at)
+        count = self.words.take(at)
+        if count.kind != "word" or _COUNT.fullmatch(count.text) is None:
+            self.words.wrong(count, "the number of states")
+        self.words.expect("]", at)
+        brace = self.words.expect("{", at)
+        states = self.list("}", "a state", brace.at, properties=True)
+        if len(states) != int(count.text):
+            message = f"{int(count.text):,} states are announced, and {len(states):,} are listed"
+            self.graph.file.refuse("STM3403", message, count.at, "correct the number or the list")
+        self.words.expect(";", at)
+
+    def list(self, end: str, what: str, at: Place, properties: bool = False) -> list[_Token]:
+        """Words up to `end`, which is taken too, with single commas between them or none."""
+        found: list[_Token] = []
+        while not self.words.accept(end):
+            if found and self.words.accept(","):
+                found.append(self.words.name(what, at))
+            elif not (properties and found and self.words.property()):
+                found.append(self.words.name(f"{what} or `{end}`", at))
+        return found
+
+    def probability_block(self, at: Place) -> None:
+        """`probability ( child | parents ) { properties, table numbers; default numbers; ( states ) numbers; }`."""
+        bracket = self.words.expect("(", at)
+        if self.words.accept(")"):
+            self.graph.file.refuse("STM3403", "a probability of nothing", at, "write `probability ( child | parent, ... )`")
+        child = self.words.name("the child", bracket.at)
+        family = [child]
+        if not self.words.accept("|") and self.words.accept(","):
+            family.append(self.words.name("a parent", bracket.at))
+        self.families.append(family + self.list(")", "a parent", bracket.at))
+        self.words.expect("{", at)
+        while not self.words.accept("}"):
+            if self.words.property():
+                continue
+            token = self.words.take(at)
+            if token.kind == "(":
+                if not self.list(")", "a state", token.at):
+                    self.graph.file.refuse("STM3403", "no states in these brackets", token.at)
+            elif token.kind != "word" or token.text not in ("table", "default"):
+                self.words.wrong(token, "`table`, `default`, `property`, `(` or `}`")
+            for number in self.list(";", "a number", token.at):
+                if NUMBER.fullmatch(number.text) is None:
+                    self.words.wrong(number, "a number")
 
 
 def read(file: GraphFile) -> Graph:
-    graph, families = Graph(file), list[list[Token]]()
-    tokens = _tokens(file)
-    for word, at in tokens:
-        match word:
+    reader = _Reader(Graph(file), _Words(file))
+    while reader.words.next is not None:
+        if reader.words.property():
+            continue
+        token = reader.words.take((0, 0))
+        match token.text if token.kind == "word" else "":
             case "network":
-                _skip_block(file, tokens, at)
+                reader.network_block(token.at)
             case "variable":
-                name, place = _next(file, tokens, at)
-                graph.declare(name, place)
-                _skip_block(file, tokens, place)
+                reader.variable_block(token.at)
             case "probability":
-                families.append(_family(file, tokens, at))
-                _skip_block(file, tokens, at)
+                reader.probability_block(token.at)
             case _:
-                file.refuse("STM3403", f"`{word}` where `network`, `variable` or `probability` is expected", at)
-    given: dict[int, tuple[int, int]] = {}
-    for (child, at), *parents in families:
-        head = graph.known(child, at)
+                help = "save it as BIF: this is XML" if token.text.startswith("<") else None
+                message = f"`{token.text}` where `network`, `variable` or `probability` is expected"
+                file.refuse("STM3403", message, token.at, help)
+    _families(reader.graph, reader.families)
+    return reader.graph
+
+
+def _families(graph: Graph, families: list[list[_Token]]) -> None:
+    """Makes the edges, once all variables are known."""
+    given: dict[int, Place] = {}
+    for child, *parents in families:
+        head = graph.known(child.text, child.at)
         if head in given:
             earlier = (given[head], "given here first")
-            file.refuse("STM3409", f"the distribution of `{child}` is given twice", at, "remove one", earlier=earlier)
-        given[head] = at
-        for parent, place in parents:
-            graph.edge_once(graph.known(parent, place), head, place)
-    return graph
-
-
-def _tokens(file: GraphFile) -> Iterator[Token]:
-    for found in _TOKEN.finditer(file.text):
-        if found.lastgroup == "open":
-            file.refuse("STM3403", f"this `{found.group()}` is never closed", found.span())
-        if found.lastgroup != "skip":
-            yield found.group(found.lastgroup or 0), found.span()
-
-
-def _next(file: GraphFile, tokens: Iterator[Token], at: tuple[int, int]) -> Token:
-    """The next token, refusing the end of the file."""
-    token = next(tokens, None)
-    if token is None:
-        file.refuse("STM3403", "the file ends in the middle of this block", at)
-    return token
-
-
-def _family(file: GraphFile, tokens: Iterator[Token], at: tuple[int, int]) -> list[Token]:
-    """The child and its parents, from `( child | parent, ... )`."""
-    word, place = _next(file, tokens, at)
-    if word != "(":
-        file.refuse("STM3403", f"`{word}` where `(` is expected", place)
-    names: list[Token] = []
-    while (token := _next(file, tokens, at))[0] != ")":
-        if token[0] not in ("|", ","):
-            names.append(token)
-    if not names:
-        file.refuse("STM3403", "a probability of nothing", at, "write `probability ( child | parent, ... )`")
-    return names
-
-
-def _skip_block(file: GraphFile, tokens: Iterator[Token], at: tuple[int, int]) -> None:
-    """Passes over the tokens up to the end of the next `{ ... }`."""
-    depth = 0
-    while True:
-        word, _ = _next(file, tokens, at)
-        depth += (word == "{") - (word == "}")
-        if depth <= 0 and word == "}":
-            return
+            message = f"the distribution of `{child.text}` is given twice"
+            graph.file.refuse("STM3409", message, child.at, "remove one", earlier=earlier)
+        given[head] = child.at
+        for parent in parents:
+            graph.edge_once(graph.known(parent.text, parent.at), head, parent.at)

@@ -11,7 +11,10 @@ from stmlang.graph.refusal import shown
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import SourceFile, Span
 
-MAGIC: dict[str, tuple[bytes, ...]] = {"aiger": (b"aig ",), "d8": (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")}
+MAGIC: dict[str, tuple[bytes, ...]] = {
+    "aiger": (b"aig ",),
+    **dict.fromkeys(("d8", "d8_grass", "d8_taudem"), (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")),
+}
 """How the binary files of a format begin. Whatever begins differently is taken for a text, and so may hold no zero byte."""
 
 MOST_BYTES = 1 << 28

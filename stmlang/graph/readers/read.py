@@ -29,6 +29,9 @@ SUFFIXES: dict[str, str] = {
     ".nwk": "newick",
     ".tre": "newick",
     ".tree": "newick",
+    ".nex": "nexus",
+    ".nexus": "nexus",
+    ".nxs": "nexus",
     ".aag": "aiger",
     ".aig": "aiger",
     ".ptb": "ptb",
@@ -39,7 +42,8 @@ SUFFIXES: dict[str, str] = {
 }
 """The format that a suffix stands for; each format has a module of its name beside this one, with a function `read`."""
 
-FORMATS: tuple[str, ...] = tuple(dict.fromkeys(SUFFIXES.values()))
+FORMATS: tuple[str, ...] = (*dict.fromkeys(SUFFIXES.values()), "d8_grass", "d8_taudem")
+"""All formats: those of suffixes, and the conventions of rasters, which no suffix tells."""
 
 
 def read_graph(path: str, format: str | None = None, tree: bool = False, span: Span | None = None) -> DAG:

@@ -89,7 +89,7 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     "STM3402": (
         "unknown graph format",
         "The suffix of a graph file decides its format, unless `as FORMAT` says it. Known formats: edgelist, graphml, "
-        "gml, dot, bif, bench, pajek, newick, aiger, ptb, d8.",
+        "gml, dot, bif, bench, pajek, newick, nexus, aiger, ptb, d8, d8_grass, d8_taudem.",
     ),
     "STM3403": (
         "malformed graph file",
@@ -97,7 +97,8 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3404": (
         "undirected graph",
-        "A scan needs the direction of every edge. The file declares an undirected graph, or one undirected edge.",
+        "A scan needs the direction of every edge. The file declares an undirected graph, or one undirected edge, or marks a "
+        "tree as unrooted.",
     ),
     "STM3405": (
         "cycle in a graph file",
@@ -143,8 +144,9 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3414": (
         "circuit with latches",
-        "An AIGER file describes a sequential circuit: its latches hold values from one time step to the next, and properties "
-        "of fairness and justice speak of its runs. A graph of gates has no time. Unroll the circuit first.",
+        "An AIGER or BENCH file describes a sequential circuit: its latches or flip-flops hold values from one time step to "
+        "the next, and properties of fairness and justice speak of its runs. A graph of gates has no time. Unroll the circuit "
+        "first.",
     ),
     "STM3415": (
         "library not installed",
