@@ -155,8 +155,8 @@ def test_inverters_of_aiger_are_read(tmp_path: Path) -> None:
 
 
 def test_a_gate_without_meaning_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="circuit x has a gate MUX of 2 signals"):
-        circuit(tmp_path / "x.bench", "INPUT(a)\nINPUT(b)\nc = MUX(a, b)\n")
+    with pytest.raises(StudyError, match="circuit x has a gate MUX of 3 signals"):
+        circuit(tmp_path / "x.bench", "INPUT(a)\nINPUT(b)\nc = MUX(a, b, a)\n")
 
 
 @pytest.mark.parametrize("inputs", [1, 3, 6, 7, 9])

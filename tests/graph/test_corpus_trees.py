@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -12,8 +13,13 @@ from Bio.Phylo.NexusIO import write as write_nexus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stmlang.graph.readers import read_graph
+from stmlang.graph.readers import newick, read_graph
+from stmlang.graph.readers.text import GraphFile
+from stmlang.source.codes import CODES
+from stmlang.source.diagnostic import SpecError
+from stmlang.source.span import SourceFile
 from tests.graph.corpus import Bad, Good, accepted, refused_at
+from tests.helpers.work import calls
 
 NEWICK: dict[str, Good] = {
     "leaf": ("a;", 1, ""),
@@ -154,7 +160,7 @@ NEXUS: dict[str, Good] = {
                     3, "a>r b>r"),
     "settings of programs": (nexus("tree t=(a,b)r;") + "begin paup; set x=yes; end;\nbegin mrbayes; mcmc; end;", 3, "a>r b>r"),
     "the trees of two dates": (nexus("tree t=(a:1,b:2)r; tree u=(a:2,b:3)r;"), 3, "a>r b>r"),
-    "two translations": (nexus("translate 1 a, 2 b; tree t=(1,2)r;") + nexus("translate x a, y b; tree u=(x,y)r;")[7:], 3, "a>r b>r"),
+    "two translations": (nexus("translate 1 a, 2 b; tree t=(1,2)r;", nexus("translate x a, y b; tree u=(x,y)r;")[7:]), 3, "a>r b>r"),
     "network": ("#NEXUS\nbegin networks; network n = ((a,(b)h#H1)c,(#H1,d)e)r; end;", 7, "a>c b>h h>c h>e d>e c>r e>r"),
     "hybrid leaf of a taxon": (nexus("tree t = ((1,a#H1)c,#H1)r;".replace("1,", "2,"), TAXA), 4, "b_c>c a>c a>r c>r"),
 }  # fmt: skip
@@ -302,3 +308,49 @@ def test_networks_written_and_read(tmp_path_factory: pytest.TempPathFactory, dra
     path.write_text(f"{written(0, -1)};")
     edges = " ".join(f"n{node}>n{parent}" for node, above in parents.items() for parent in above)
     accepted(path.parent, "g.nwk", path.read_text(), count, edges)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    text=st.sampled_from(
+        [EXTENDED["quoted label with a tag"][0], NEXUS["translated"][0], NEXUS["taxa by number"][0], NEXUS["network"][0]]
+    ),
+    cuts=st.lists(
+        st.tuples(st.integers(0, 120), st.integers(0, 6), st.text("()[],:;='\"#H1R* \nabe-_&U", max_size=3)), max_size=4
+    ),
+)
+def test_mutated_trees_raise_nothing_else(text: str, cuts: list[tuple[int, int, str]]) -> None:
+    for start, length, put in cuts:
+        text = text[:start] + put + text[start + length :]
+    codes = set[str]()
+    try:
+        graph = newick.read(GraphFile(SourceFile("g", text), None))
+    except SpecError as refusal:
+        codes = {diagnostic.code for diagnostic in refusal.diagnostics}
+    else:
+        assert all(0 <= end < len(graph.names) for end in (*graph.tails, *graph.heads))
+    assert codes <= set(CODES)
+
+
+def test_trees_are_read_in_time_that_grows_with_them(tmp_path: Path) -> None:
+    """Open comments, hybrids, translations and trees by the thousand, and depth that nothing recurses into."""
+    deep = "(" * 5_000 + "a" + ")" * 5_000
+    wide = ",".join(f"(x#H{node})" for node in range(3_000))
+    taxa = " ".join(f"t{node}" for node in range(3_000))
+    table = ",".join(f"{node} t{node}" for node in range(3_000))
+    leaves = ",".join(f"t{node}" for node in range(3_000))
+    trees = "".join(f"tree t{node} = (a:{node},b);\n" for node in range(3_000))
+    texts = (f"{deep};", "[" * 20_000, "(a[" * 10_000, f"({wide},{wide});", f"({deep}#H1,#H1);", nexus(trees), "'" * 20_001)
+    texts += (
+        nexus(f"translate {table}; tree t = ({leaves});"),
+        nexus(f"tree t=({leaves});", f"begin taxa; taxlabels {taxa}; end;\n"),
+    )
+    for text in texts:
+        path = tmp_path / "g.nwk"
+        path.write_text(text)
+
+        def attempt() -> None:
+            with suppress(SpecError):
+                read_graph(str(path))  # noqa: B023
+
+        assert calls(attempt) < 20_000 + 60 * len(text)

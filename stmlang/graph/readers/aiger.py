@@ -203,8 +203,10 @@ def _symbols(file: GraphFile, header: _Header, text: str, start: int | None) -> 
         kind, number, name = symbol.groups()
         if int(number) >= counts[kind]:
             file.refuse("STM3408", f"`{kind}{number}` is named and is not there", at, "inputs and outputs count from 0")
-        if found.setdefault(f"{kind}{int(number)}", name) is not name:
-            file.refuse("STM3409", f"`{kind}{int(number)}` is named twice", at, "remove one of the two names")
+        key = f"{kind}{int(number)}"
+        if key in found:
+            file.refuse("STM3409", f"`{key}` is named twice", at, "remove one of the two names")
+        found[key] = name
     return found
 
 
