@@ -160,7 +160,9 @@ NEXUS: dict[str, Good] = {
                     3, "a>r b>r"),
     "settings of programs": (nexus("tree t=(a,b)r;") + "begin paup; set x=yes; end;\nbegin mrbayes; mcmc; end;", 3, "a>r b>r"),
     "the trees of two dates": (nexus("tree t=(a:1,b:2)r; tree u=(a:2,b:3)r;"), 3, "a>r b>r"),
-    "two translations": (nexus("translate 1 a, 2 b; tree t=(1,2)r;", nexus("translate x a, y b; tree u=(x,y)r;")[7:]), 3, "a>r b>r"),
+    "two translations": (
+        nexus("translate 1 a, 2 b; tree t=(1,2)r;", nexus("translate x a, y b; tree u=(x,y)r;")[7:]), 3, "a>r b>r",
+    ),
     "network": ("#NEXUS\nbegin networks; network n = ((a,(b)h#H1)c,(#H1,d)e)r; end;", 7, "a>c b>h h>c h>e d>e c>r e>r"),
     "hybrid leaf of a taxon": (nexus("tree t = ((1,a#H1)c,#H1)r;".replace("1,", "2,"), TAXA), 4, "b_c>c a>c a>r c>r"),
 }  # fmt: skip

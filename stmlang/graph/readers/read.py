@@ -29,6 +29,8 @@ SUFFIXES: dict[str, str] = {
     ".nwk": "newick",
     ".tre": "newick",
     ".tree": "newick",
+    ".trees": "newick",
+    ".treefile": "newick",
     ".nex": "nexus",
     ".nexus": "nexus",
     ".nxs": "nexus",
