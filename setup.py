@@ -1,9 +1,9 @@
 """What pyproject.toml cannot say: which folder is which package, and the text of the package's page.
 
-`stdlib/`, `models/` and `experiments/` stand beside `stmlang/` and install inside it, so that a user's site-packages never gets
+`stdlib/`, `models/` and `experiments/` stand beside `stmlang/` and install inside it: a user's site-packages never gets
 a bare `models`. Packages are found rather than listed: a new room needs no line here.
 
-The page is the README, whose links lead to files of this folder: whoever reads the page has none of them, so that there they are
+The page is the README, whose links lead to files of this folder. Whoever reads the page has none of them: there they are
 plain words.
 """
 
