@@ -141,7 +141,7 @@ BAD: dict[str, tuple[str, str, Refusal]] = {
     "long sum of names": (
         "dot",
         "digraph { " + '"a" + ' * 20_000 + "}",
-        Refusal("STM3403", "a name is expected after `+`", "correct"),
+        Refusal("STM3403", "a name is expected after `+`", "joins two quoted strings"),
     ),
 }
 STEPS = 60

@@ -87,9 +87,9 @@ def test_byte_order_mark_and_other_encodings(tmp_path: Path) -> None:
         ("digraph { x -> {} -> y; a -> b }", ["a>b"]),
         ('digraph { "a \\"q\\"" -> "semi;->colon" [label="]"] }', ['a "q">semi;->colon']),
         ("digraph { -1.5 -> .5 -> 7 }", ["-1.5>.5", ".5>7"]),
-        ("digraph { a -> b [x = 1][y = 2], c -> d }", ["a>b", "c>d"]),
+        ("digraph { a -> b [x = 1][y = 2]; c -> d }", ["a>b", "c>d"]),
         ("DiGraph { EDGE [x=1] a -> Node1 }", ["a>Node1"]),
-        ('digraph { <b<i>x</i>> -> "two\\\nlines" }', ["<b<i>x</i>>>twolines"]),
+        ('digraph { <b<i>x</i>> -> "two\\\nlines" }', ["b<i>x</i>>twolines"]),
     ],
 )
 def test_dot(tmp_path: Path, text: str, expected: list[str]) -> None:
