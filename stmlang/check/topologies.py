@@ -20,7 +20,7 @@ from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 FORMATS = (
-    *("edgelist", "graphml", "gml", "dot", "bif", "bench", "pajek", "newick", "nexus", "aiger", "ptb"),
+    *("edgelist", "csv", "tsv", "graphml", "gml", "dot", "bif", "bench", "pajek", "newick", "nexus", "aiger", "ptb"),
     *("d8", "d8_grass", "d8_taudem"),
 )
 MOST_FACTORS = 8

@@ -114,11 +114,11 @@ BAD: dict[str, tuple[str, str, Refusal]] = {
         "digraph { a [l = " + "<" * 20_000,
         Refusal("STM3403", "this `<` is never closed", "correct the file here"),
     ),
-    "deep GML": ("gml", "graph [ " * 20_000, Refusal("STM3403", "this list is never closed", "correct the file here")),
+    "deep GML": ("gml", "graph [ " + "x [ " * 20_000, Refusal("STM3403", "this list is never closed", "correct the file here")),
     "deep Newick": ("newick", "(" * 20_000, Refusal("STM3403", "this bracket is never closed", "correct the file here")),
     "deep GraphML": (
         "graphml",
-        "<graphml>" + "<graph>" * 20_000,
+        "<graphml><data>" + "<graph>" * 20_000,
         Refusal("STM3403", "not well-formed XML", "correct the file here"),
     ),
     "deep BIF": (
@@ -224,7 +224,7 @@ def test_the_format_is_known_before_a_file_is_read(tmp_path: Path, monkeypatch: 
         pytest.fail("it was read")
 
     monkeypatch.setattr("stmlang.graph.readers.read.open_file", never)
-    refused(lambda: read_graph(str(tmp_path / "g.xyz")), Refusal("STM3402", "`.xyz`", "as edgelist"))
+    refused(lambda: read_graph(str(tmp_path / "g.xyz")), Refusal("STM3402", "`.xyz`", "as csv"))
     refused(lambda: read_graph(str(tmp_path / "g"), "grpahml"), Refusal("STM3402", "`grpahml`", "did you mean `graphml`?"))
 
 

@@ -27,7 +27,7 @@ from stmlang.source.span import SourceFile, Span
 from tests.graph.files import arrows, data, measured, read, refused
 
 SAMPLES = {
-    "g.edgelist": "# a comment\r\nb c 0.5 {}\na,b\n\nlonely % another\na\tc",
+    "g.edgelist": "# a comment\r\nb c {}\na   b\n\nlonely % another\na\tc",
     "g.dot": """#!preprocessed
         /* block */ digraph "name" { rankdir = LR; node [shape = box, label = "a -> b"]; // tail
         b -> c [w = <<b>x</b>>]; "a" -> b:port:nw; "lo" + "nely"; a -> c; }""",

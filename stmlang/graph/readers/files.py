@@ -1,10 +1,14 @@
-"""From a path to what a reader reads: a text, or the bytes of a binary file that begins as its format says."""
+"""From a path to what a reader reads: a text, or the bytes of a binary file that begins as its format says, unpacked."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import zlib
+from gzip import BadGzipFile, GzipFile
+from pathlib import PurePath
+from typing import BinaryIO
 
 from stmlang.graph.readers.text import GraphFile
 from stmlang.graph.refusal import shown
@@ -17,13 +21,17 @@ MAGIC: dict[str, tuple[bytes, ...]] = {
 }
 """How the binary files of a format begin. Whatever begins differently is taken for a text, and so may hold no zero byte."""
 
+GZIP = b"\x1f\x8b"
+"""How a file begins that gzip has packed; no text does."""
+
 MOST_BYTES = 1 << 28
-"""The largest file that is read."""
+"""The largest file that is read, and the most that a packed one may hold."""
 PART_BYTES = 1 << 20
 
 
 def open_file(path: str, format: str, span: Span | None = None) -> GraphFile:
-    """A file of a format: as bytes if it begins with one of `MAGIC`, else as a text.
+    """A file of a format: as bytes if it begins with one of `MAGIC`, else as a text. A file that gzip has packed, which its
+    first bytes tell whatever its name is, is unpacked before.
 
     `span` is where a spec names the file. Raises SpecError: STM3401 for what can't be read, STM3412 for a binary file that the
     format does not have, STM3413 for one that is too large.
@@ -44,6 +52,12 @@ def path_text(path: object, span: Span | None = None) -> str:
         raise refusal("STM3401", message, span, "give its path, as a text or a `pathlib.Path`") from None
 
 
+def suffix_of(path: str) -> str:
+    """The suffix that tells the format, in lower case: the last one but for `.gz`."""
+    name = PurePath(path)
+    return (PurePath(name.stem) if name.suffix.lower() == ".gz" else name).suffix.lower()
+
+
 def refusal(code: str, message: str, span: Span | None, help: str | None = None) -> SpecError:
     """A complaint about a file as a whole, at the place that names it."""
     return SpecError([Diagnostic(code, message, span, help=help)])
@@ -59,22 +73,49 @@ def _text_of(content: bytes) -> str:
 
 def _content(path: str, magic: tuple[bytes, ...], span: Span | None) -> tuple[bytes, bool]:
     """The bytes of a file, read as far as they look like a text unless they begin as `magic` says, and whether they do."""
-    parts: list[bytes] = []
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "Is a directory" if stat.S_ISDIR(status.st_mode) else "Not a regular file")
         if status.st_size > MOST_BYTES:
-            message = f"`{path}` has {status.st_size:,} bytes, more than the {MOST_BYTES:,} that are read"
-            raise refusal("STM3413", message, span, "leave out what is neither node nor edge, or cut the graph")
+            raise _too_large(path, f"{status.st_size:,} bytes, more than the {MOST_BYTES:,} that are read", span)
         with open(path, "rb") as file:
-            while part := file.read(PART_BYTES):
-                parts.append(part)
-                if b"\0" in part and not parts[0].startswith(magic):
-                    help = "save it as UTF-8, or choose the file that holds the graph"
-                    raise refusal("STM3412", f"`{path}` is no text: it is binary, or saved as UTF-16", span, help)
+            packed = file.read(len(GZIP)) == GZIP
+            file.seek(0)
+            return _unpacked(path, file, magic, span) if packed else _parts(path, file, magic, span)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         help = "name a file that is there and can be read"
         raise refusal("STM3401", f"the graph file `{path}` cannot be read: {reason}", span, help) from None
+
+
+def _unpacked(path: str, file: BinaryIO, magic: tuple[bytes, ...], span: Span | None) -> tuple[bytes, bool]:
+    """The same of a file that gzip has packed."""
+    try:
+        with GzipFile(fileobj=file) as inside:
+            return _parts(path, inside, magic, span)
+    except EOFError:
+        reason = "its packed data end too early"
+    except (BadGzipFile, zlib.error):
+        reason = "its packed data are damaged, or something else stands behind them"
+    help = "fetch it or pack it again; `gzip -t FILE` tests it"
+    raise refusal("STM3401", f"the graph file `{path}` cannot be read: {reason}", span, help)
+
+
+def _parts(path: str, file: BinaryIO | GzipFile, magic: tuple[bytes, ...], span: Span | None) -> tuple[bytes, bool]:
+    """The same of what is open: in parts, so that neither a binary file nor one that unpacks to any size is read to its end."""
+    parts, size = list[bytes](), 0
+    while part := file.read(PART_BYTES):
+        parts.append(part)
+        size += len(part)
+        if b"\0" in part and not parts[0].startswith(magic):
+            help = "save it as UTF-8, or choose the file that holds the graph"
+            raise refusal("STM3412", f"`{path}` is no text: it is binary, or saved as UTF-16", span, help)
+        if size > MOST_BYTES:
+            raise _too_large(path, f"more than the {MOST_BYTES:,} bytes that are read, once it is unpacked", span)
     return b"".join(parts), bool(parts) and parts[0].startswith(magic)
+
+
+def _too_large(path: str, what: str, span: Span | None) -> SpecError:
+    help = "leave out what is neither node nor edge, or cut the graph"
+    return refusal("STM3413", f"`{path}` has {what}", span, help)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import numpy as np
 from jaxtyping import Bool
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.readers import aiger, bench, read
-from stmlang.graph.readers.files import open_file, path_text, refusal
+from stmlang.graph.readers.files import open_file, path_text, refusal, suffix_of
 from stmlang.graph.readers.finish import checked
 
 SUFFIXES = {suffix: format for suffix, format in read.SUFFIXES.items() if format in ("bench", "aiger")}
@@ -32,7 +31,7 @@ def read_netlist(path: str) -> Netlist:
     """The circuit in a BENCH or AIGER file, nodes and edges as `read_graph` numbers them. Raises SpecError as it does, and
     STM3402 for any other format."""
     path = path_text(path)
-    suffix = PurePath(path).suffix.lower()
+    suffix = suffix_of(path)
     if suffix not in SUFFIXES:
         raise refusal("STM3402", f"`{path}` is no netlist by its suffix", None, f"netlists end in {', '.join(SUFFIXES)}")
     file = open_file(path, SUFFIXES[suffix])

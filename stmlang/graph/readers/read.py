@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
-from pathlib import PurePath
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.readers.files import open_file, path_text
+from stmlang.graph.readers.files import open_file, path_text, suffix_of
 from stmlang.graph.readers.finish import checked
 from stmlang.graph.readers.text import Found, Graph
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -17,6 +16,8 @@ SUFFIXES: dict[str, str] = {
     ".edgelist": "edgelist",
     ".edges": "edgelist",
     ".txt": "edgelist",
+    ".csv": "csv",
+    ".tsv": "tsv",
     ".graphml": "graphml",
     ".gml": "gml",
     ".dot": "dot",
@@ -42,7 +43,8 @@ SUFFIXES: dict[str, str] = {
     ".tiff": "d8",
     ".asc": "d8",
 }
-"""The format that a suffix stands for; each format has a module of its name beside this one, with a function `read`."""
+"""The format that a suffix stands for, of two if the last is `.gz`.
+Each format has a module of its name beside this one, with a function `read`."""
 
 FORMATS: tuple[str, ...] = (*dict.fromkeys(SUFFIXES.values()), "d8_grass", "d8_taudem")
 """All formats: those of suffixes, and the conventions of rasters, which no suffix tells."""
@@ -65,11 +67,11 @@ def read_graph(path: str, format: str | None = None, tree: bool = False, span: S
 def _format_of(path: str, format: str | None, span: Span | None) -> str:
     """The format's name, from what was asked for or from the suffix."""
     if format is None:
-        suffix = PurePath(path).suffix.lower()
+        suffix = suffix_of(path)
         if suffix in SUFFIXES:
             return SUFFIXES[suffix]
         message = f"the suffix `{suffix}` of `{path}` names no graph format" if suffix else f"`{path}` has no suffix"
-        help = "add the format, `as edgelist`, or rename the file"
+        help = "say which of them it has, `as csv`, or convert it to one of them"
     else:
         if format in FORMATS:
             return format
