@@ -50,7 +50,7 @@ Row = list[Cell]
 _LINE = re.compile(r"[^\r\n]*")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _WORD = re.compile(r"[^ \t]+")
-_BLANK = re.compile(r"[ \t]*")
+_BLANK, _BLANK_BESIDE_TABS = re.compile(r"[ \t]*"), re.compile(" *")
 _SIGN = re.compile(r"[ \t]*(?:#|%|//)")
 _REMARK = re.compile(r"(?:#+|%+|//+)(?=[ \t\r\n]|\Z)")
 _REMARK_BEHIND = re.compile(r"[ \t](?:#+|%+|//+)(?=[ \t\r\n]|\Z)")
@@ -156,7 +156,7 @@ def _scanned(file: GraphFile, style: Style, separator: str, place: int) -> Row:
     text, row = file.text, Row()
     ends = re.compile(r"[ \t\r\n]|\Z" if separator == BLANKS else rf"{re.escape(separator)}|[\r\n]|\Z")
     while True:
-        place = _skipped(text, place)
+        place = _skipped(text, place, separator)
         if len(row) == 2 and _DATA.match(text, place):
             return row  # networkx writes what it knows of an edge behind its ends
         if _at_end(text, place) and (separator == BLANKS or not row):
@@ -168,7 +168,7 @@ def _scanned(file: GraphFile, style: Style, separator: str, place: int) -> Row:
         else:
             cell, place = _bare(file, style, ends, place)
         row.append(cell)
-        place = _skipped(text, place)
+        place = _skipped(text, place, separator)
         if _at_end(text, place) or (not style.table and _REMARK.match(text, place)):
             return row
         if separator == BLANKS:
@@ -180,9 +180,9 @@ def _scanned(file: GraphFile, style: Style, separator: str, place: int) -> Row:
             _refuse_behind(file, place)
 
 
-def _skipped(text: str, place: int) -> int:
-    """The place behind blanks."""
-    found = _BLANK.match(text, place)
+def _skipped(text: str, place: int, separator: str) -> int:
+    """The place behind blanks, tabulators among them unless they separate."""
+    found = (_BLANK_BESIDE_TABS if separator == "\t" else _BLANK).match(text, place)
     return place if found is None else found.end()
 
 

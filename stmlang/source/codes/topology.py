@@ -84,8 +84,8 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3401": (
         "unreadable graph file",
-        "The graph file could not be opened or read; the operating system's reason is in the message. Or gzip has packed it, and "
-        "what it packed ends too early or is damaged.",
+        "The graph file could not be opened or read; the operating system's reason is in the message. Or gzip has packed it, "
+        "and what it packed ends too early or is damaged.",
     ),
     "STM3402": (
         "unknown graph format",
@@ -140,8 +140,9 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3413": (
         "graph file too large",
-        "A graph file may have 256 MiB, unpacked, and may stand for 100,000 nodes and edges more than it has characters: a header "
-        "can claim any number of nodes, and an arrow between groups means an edge for each pair. A raster may have 2^28 cells.",
+        "A graph file may have 256 MiB, unpacked, and may stand for 100,000 nodes and edges more than it has characters: a "
+        "header can claim any number of nodes, and an arrow between groups means an edge for each pair. A raster may have "
+        "2^28 cells.",
     ),
     "STM3414": (
         "circuit with latches",
