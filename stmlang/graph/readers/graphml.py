@@ -45,10 +45,10 @@ class _Handler:
     namespace: str | None = None
     graphs: int = 0
 
-    def here(self) -> Place:
-        """The place of the element or text being read, up to the end of its tag or line."""
+    def here(self, behind: int = 0) -> Place:
+        """The place of what is being read, so many characters behind its start, up to the end of its tag or line."""
         start, end = self.file.line_at(self.parser.CurrentLineNumber)
-        start = min(start + self.parser.CurrentColumnNumber, end)
+        start = min(start + self.parser.CurrentColumnNumber + behind, end)
         closed = self.file.text.find(">", start, end)
         return start, end if closed < 0 else closed + 1
 
@@ -103,7 +103,8 @@ class _Handler:
     def text(self, text: str) -> None:
         """Characters outside of tags, which have a meaning in data only."""
         if not self.below and self.path[-1] not in _ANYTHING and text.strip():
-            self.file.refuse("STM3403", f"`{text.strip()}` between the elements of a graph", self.here())
+            blanks = len(text) - len(text.lstrip())
+            self.file.refuse("STM3403", f"`{text.strip()}` between the elements of a graph", self.here(blanks))
 
     def default(self, attributes: dict[str, str]) -> bool | None:
         """Whether a graph gives its edges a direction, None if it does not say."""
@@ -131,7 +132,10 @@ class _Handler:
         return value
 
     def doctype(self, *_: object) -> None:
-        self.file.refuse("STM3410", "a graph file may not declare a document type", self.here(), "remove the declaration")
+        end = self.here()[1]  # the parser has read on to the end of the name, or of what it declares
+        start = max(self.file.text.rfind("<!DOCTYPE", 0, end), 0)
+        help = "remove the declaration"
+        self.file.refuse("STM3410", "a graph file may not declare a document type", (start, end), help)
 
 
 def read(file: GraphFile) -> Graph:
