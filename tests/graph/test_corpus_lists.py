@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from stmlang.check import examine, open_spec
 from stmlang.graph.readers import read_graph, read_netlist
+from stmlang.graph.readers.columns import HEADS, TAILS
 from stmlang.graph.readers.read import SUFFIXES
 from tests.graph.corpus import Bad, Good, accepted, refused_at
 
@@ -173,6 +175,13 @@ def test_tables_with_tabulators(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", BROKEN_TABULATED)
 def test_broken_tables_with_tabulators(tmp_path: Path, name: str) -> None:
     refused_at(tmp_path, "g.tsv", *BROKEN_TABULATED[name])
+
+
+def test_words_for_columns_are_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "graph-files.md").read_text(encoding="utf-8")
+    tails, heads = text.split("Words for the tail are")[1].split("for the head")
+    found = [re.findall(r"`(\w+)`", part.split(".")[0]) for part in (tails, heads)]
+    assert found == [list(TAILS), list(HEADS)]
 
 
 SETTLED = [

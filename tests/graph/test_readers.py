@@ -46,6 +46,11 @@ SAMPLES = {
     "g.net": '*Network x\n*Vertices 4\n% note\n1 "b"\n2 c 0.1 0.2\n003 "a"\n4 "lonely"\n*Arcs :1 "cites"\n1 2 1.0\n3 1\n'
     "*Arcslist\n3 2 1 2\n*Partition p\n*Vertices 4\n1\n1\n1\n1\n",
 }
+TEXTS = {
+    "g.nwk": "((a:1,b)'c':2,d)e;",
+    "g.csv": '# x\nid,source,target\n1,"a ""x"", y",b\n2,b,c d\n',
+    "g.tsv": 'a\t"b\tc"\n"b\nd"\te f\n',
+}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -261,13 +266,13 @@ def test_which_file_and_which_format(tmp_path: Path) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(
-    name=st.sampled_from([*SAMPLES, "g.nwk"]),
+    name=st.sampled_from([*SAMPLES, *TEXTS]),
     cuts=st.lists(
         st.tuples(st.integers(0, 400), st.integers(0, 12), st.text("{}[]()<>\"'&;:,=->|+#*/\\ \n1ab", max_size=4)), max_size=4
     ),
 )
 def test_mutated_files_raise_nothing_else(name: str, cuts: list[tuple[int, int, str]]) -> None:
-    text = {**SAMPLES, "g.nwk": "((a:1,b)'c':2,d)e;"}[name]
+    text = {**SAMPLES, **TEXTS}[name]
     for start, length, put in cuts:
         text = text[:start] + put + text[start + length :]
     reader = import_module(f"stmlang.graph.readers.{SUFFIXES[Path(name).suffix]}")
