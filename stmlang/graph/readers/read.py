@@ -71,7 +71,7 @@ def _format_of(path: str, format: str | None, span: Span | None) -> str:
         if suffix in SUFFIXES:
             return SUFFIXES[suffix]
         message = f"the suffix `{suffix}` of `{path}` names no graph format" if suffix else f"`{path}` has no suffix"
-        help = "say which of them it has, `as csv`, or convert it to one of them"
+        help = "say which of these formats it has, `as csv`, or convert it to one of them"
     else:
         if format in FORMATS:
             return format
