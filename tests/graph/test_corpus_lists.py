@@ -273,7 +273,7 @@ TEXTS = {
     "</graphml>",
     "gml": 'graph [ directed 1 node [ id 1 label "a" ] node [ id 2 label "b" ] edge [ source 1 target 2 ] ]',
     "net": "*Vertices 2\n1 a\n2 b\n*Arcs\n1 2\n", "bench": "INPUT(a)\nb = NOT(a)\n", "nwk": "(a)b;", "ptb": "(b a)",
-    "aag": "aag 1 1 0 0 0\n2\n",
+    "aag": "aag 1 1 0 0 0\n2\n", "nex": "#NEXUS\nbegin trees;\ntree t = (a)b;\nend;\n",
     "bif": "variable a { type discrete [ 2 ] { x, y }; } variable b { type discrete [ 2 ] { x, y }; } "
     "probability ( a ) { table 0.5, 0.5; } probability ( b | a ) { default 0.5, 0.5; }",
 }  # fmt: skip
