@@ -24,12 +24,19 @@ Adjoint = Callable[[tuple[Any, ...], Any, Any], tuple[Any, ...]]
 """`(arguments, saved, cotangent) -> cotangents of the arguments`, None for one that gets none."""
 
 
-def with_adjoint(plain: Callable[..., Any], forward: Callable[..., tuple[Any, Any]], backward: Adjoint) -> Callable[..., Any]:
+Along = Callable[[tuple[Any, ...], tuple[Any, ...]], Any]
+"""`(arguments, tangents) -> tangent`, None for the tangent of an array of integers."""
+
+
+def with_adjoint(
+    plain: Callable[..., Any], forward: Callable[..., tuple[Any, Any]], backward: Adjoint, along: Along | None = None
+) -> Callable[..., Any]:
     """`plain` with another reverse mode.
 
     `forward(*args)` returns what `plain(*args)` does and what is to be saved; `backward(args, saved, cotangent)` returns the
-    cotangents of `args`. Arguments, results and what is saved are pytrees of arrays; integers among them have no derivative.
-    None of the three may use traced arrays that are not its arguments.
+    cotangents of `args`. `along(args, tangents)` is the derivative, where it is not to be the one that JAX finds of `plain`.
+    Arguments, results and what is saved are pytrees of arrays; integers among them have no derivative. None of the four may
+    use traced arrays that are not its arguments.
     """
 
     @jax.custom_jvp
@@ -39,13 +46,15 @@ def with_adjoint(plain: Callable[..., Any], forward: Callable[..., tuple[Any, An
 
     def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         out, saved = forward(*primals)
-        return out, _tangent(plain, backward, primals, saved, tangents, out)
+        return out, _tangent(plain, backward, along, primals, saved, tangents, out)
 
     function.defjvp(rule)
     return function
 
 
-def _tangent(plain: Any, backward: Adjoint, args: tuple[Any, ...], saved: Any, tangents: tuple[Any, ...], out: Any) -> Any:
+def _tangent(
+    plain: Any, backward: Adjoint, along: Along | None, args: tuple[Any, ...], saved: Any, tangents: tuple[Any, ...], out: Any
+) -> Any:
     """The tangent map at `args`, as one primitive that is linear in the tangents of the real arguments."""
     flat_args, args_tree = jax.tree.flatten(args)
     flat_saved, saved_tree = jax.tree.flatten(saved)
@@ -55,8 +64,13 @@ def _tangent(plain: Any, backward: Adjoint, args: tuple[Any, ...], saved: Any, t
     count = len(flat_args)
 
     def push(fixed: Sequence[Array], moving: Sequence[Array]) -> list[Array]:
-        """`J t`, by forward mode of the plain function."""
+        """`J t`, by forward mode of the plain function unless it is given."""
         here = list(fixed[:count])
+        if along is not None:
+            moved: list[Array | None] = [None] * count
+            for k, part in zip(real, moving, strict=True):
+                moved[k] = part
+            return jax.tree.leaves(along(jax.tree.unflatten(args_tree, here), jax.tree.unflatten(args_tree, moved)))
 
         def at(*parts: Array) -> Any:
             whole = list(here)

@@ -28,9 +28,9 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import edge_arcs
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.block import contract
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.packed_tables import Items, Packed, Steps, Sweep, packed_tables, renumbered
+from stmlang.lower.shared import Graphs, Vectors, gathered, likeness
 from stmlang.lower.strategy import Closed, Outputs, Setup, Tables
 from stmlang.lower.tables import ABSENT, Places, take
 from stmlang.plan.levels import edge_profile
@@ -164,20 +164,17 @@ def _attended(
     key: Float[Array, "lane node key"],
     value: Float[Array, "lane node value"],
 ) -> Float[Array, "lane node value"]:
-    """`((Q K^T) o G^T) V` block by block; padding is in no cell and reads zero."""
+    """`((Q K^T) o G^T) V` block by block, graphs that share one kept apart; padding is in no cell and reads zero."""
     (blocks, width), lanes = made.target.shape, query.shape[0]
     cells = blocks - len(made.across)
 
-    def in_blocks(array: Array) -> Array:
-        """`(block, place, lane, index)` as `(block, lane, place, index)`, block and lane as one."""
-        return jnp.moveaxis(array, 2, 1).reshape(blocks * lanes, width, -1)
+    def at(array: Array, nodes: Places) -> Vectors:
+        return jnp.moveaxis(take(jnp.moveaxis(array, 1, 0), nodes, 0), 2, 1)
 
-    def at(array: Array, nodes: Places) -> Array:
-        return in_blocks(take(jnp.moveaxis(array, 1, 0), nodes, 0))
-
-    scores = contract("btk,bsk->bts", at(query, made.target), at(key, made.source))
-    read = contract("bts,bsv->btv", scores * in_blocks(gating.reshape(blocks, width, lanes, width)), at(value, made.source))
-    read = read.reshape(blocks, lanes, width, -1)
+    graphs = Graphs(jnp.asarray(made.target_graph), jnp.asarray(made.source_graph))
+    scores = likeness(graphs, at(query, made.target), at(key, made.source))
+    weights = scores * jnp.moveaxis(gating.reshape(blocks, width, lanes, width), 2, 1)
+    read = gathered(graphs, weights, at(value, made.source))
     read = read[:cells].at[made.across].add(read[cells:], mode="drop")
     return jnp.moveaxis(take(jnp.moveaxis(read, 1, 2).reshape(cells * width, lanes, -1), made.place, 0), 1, 0)
 

@@ -45,8 +45,8 @@ class Packed(NamedTuple):
     What starts at an edge is added in `column`, the place of its tail in a cell, to row `start` of the items of the sweep, or
     to row `own` of those of edges. Row `r` of edges is one of `edge[r]`: it continues row `read[r]` of the items, and adds to
     row `write[r]` of all blocks laid end to end. `place` is where each node stands in the cells laid end to end. Blocks have
-    nodes as targets and sources, those at the places of two cells; those of a cell and itself come first, and `across` are the
-    target cells of the others.
+    nodes as targets and sources, those at the places of two cells, of the graphs that `target_graph` and `source_graph` number;
+    those of a cell and itself come first, and `across` are the target cells of the others.
     """
 
     sweep: Sweep
@@ -59,6 +59,8 @@ class Packed(NamedTuple):
     place: Int[Places, " node"]
     target: Int[Places, "block place"]
     source: Int[Places, "block place"]
+    target_graph: Int[Places, "block place"]
+    source_graph: Int[Places, "block place"]
     across: Int[Places, " pair"]
 
 
@@ -123,8 +125,9 @@ def _laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], 
     count = of_edges.count[real]
     edge, number = np.repeat(np.arange(len(tail)), count), within(count)
     block = _blocks(packing, np.repeat(np.arange(len(edges)), edges)[edge], piece[head[edge]], number, room)
-    node = np.full((room.cells + 1, room.cell), ABSENT)
+    node, graph = (np.full((room.cells + 1, room.cell), ABSENT) for _ in range(2))
     node.reshape(-1)[packing.place] = np.arange(len(packing.place))
+    graph.reshape(-1)[packing.place] = np.repeat(np.arange(len(nodes)), nodes)
     pairs = np.full((room.pairs, 2), room.cells)  # a cell that is empty
     pairs[: len(packing.pairs)] = packing.pairs
     return Packed(
@@ -138,6 +141,8 @@ def _laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], 
         place=padded(packing.place, dag.node_count, ABSENT),
         target=np.concatenate([node[:-1], node[pairs[:, 0]]]),
         source=np.concatenate([node[:-1], node[pairs[:, 1]]]),
+        target_graph=np.concatenate([graph[:-1], graph[pairs[:, 0]]]),
+        source_graph=np.concatenate([graph[:-1], graph[pairs[:, 1]]]),
         across=np.where(pairs[:, 0] < room.cells, pairs[:, 0], ABSENT).astype(np.int32),
     )
 
