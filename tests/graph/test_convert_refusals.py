@@ -26,6 +26,7 @@ INDEX = {"edge_index": np.asarray([[0, 1], [1, 2]]), "num_nodes": 3}
 RING = nx.DiGraph([(f"n{node}", f"n{(node + 1) % 30}") for node in range(30)])
 CONDENSE = "`condense=True`"
 TWICE: dict[str, Listing] = {"listing": "twice"}
+ONCE: dict[str, Listing] = {"listing": "once"}
 BAD: dict[str, tuple[Any, Refusal]] = {
     # what is no graph
     "None": (lambda: convert(None), Refusal("STM3501", "no graph can be made of NoneType", "[(tail, head), ...]")),
@@ -180,11 +181,47 @@ BAD: dict[str, tuple[Any, Refusal]] = {
     ),
     "one sense of two": (
         lambda: convert([("a", "b"), ("b", "a"), ("c", "b")], **TWICE),
-        Refusal("STM3504", "edge 2, c -> b, is listed 1 x, its reverse 0 x", 'listing="once"'),
+        Refusal("STM3504", "edge 2, c -> b, is listed 1 x, its reverse 0 x", "as often in one sense as in the other"),
     ),
     "three senses of four": (
         lambda: convert([(0, 1), (1, 0), (1, 0)], **TWICE),
-        Refusal("STM3504", "edge 0, 0 -> 1, is listed 1 x, its reverse 2 x", 'listing="once"'),
+        Refusal("STM3504", "edge 0, 0 -> 1, is listed 1 x, its reverse 2 x", "as often in one sense as in the other"),
+    ),
+    "one sense of all": (
+        lambda: convert([(0, 1), (2, 1), (2, 1)], **TWICE),
+        Refusal("STM3504", "edge 0, 0 -> 1, is listed 1 x, its reverse 0 x", 'say `listing="once"`, or "directed"'),
+    ),
+    "both senses of all": (
+        lambda: from_edge_index(np.asarray([[0, 1, 1, 2], [1, 0, 2, 1]]), nodes=3, **ONCE),
+        Refusal("STM3504", "edge 1, 1 -> 0, is edge 0 in the other sense", 'say `listing="twice"`'),
+    ),
+    "both senses of one": (
+        lambda: convert([("a", "b"), ("c", "b"), ("a", "b"), ("c", "c"), ("b", "c"), ("b", "a")], **ONCE),
+        Refusal("STM3504", "edge 4, b -> c, is edge 1 in the other sense", "leave one of the two out"),
+    ),
+    "both senses beside a parallel edge": (
+        lambda: convert([(0, 1), (0, 1), (1, 0)], **ONCE),
+        Refusal("STM3504", "edge 2, 1 -> 0, is edge 0 in the other sense", "leave one of the two out"),
+    ),
+    "both senses in a dictionary": (
+        lambda: convert({**INDEX, "edge_index": np.asarray([[0, 2, 1], [1, 1, 2]])}, **ONCE),
+        Refusal("STM3504", "edge 2, 1 -> 2, is edge 1 in the other sense", "leave one of the two out"),
+    ),
+    "both senses in a matrix": (
+        lambda: convert(scipy.sparse.coo_array(np.asarray([[0, 1], [1, 0]])), **ONCE),
+        Refusal("STM3504", "edge 1, 1 -> 0, is edge 0 in the other sense", 'say `listing="twice"`'),
+    ),
+    "a matrix that is not symmetric": (
+        lambda: convert(scipy.sparse.csr_array(np.triu(np.ones((3, 3)), 1)), **TWICE),
+        Refusal("STM3504", "edge 0, 0 -> 1, is listed 1 x, its reverse 0 x", 'say `listing="once"`'),
+    ),
+    "both senses of a DiGraph": (
+        lambda: convert(nx.path_graph(3).to_directed(), **ONCE),
+        Refusal("STM3504", "edge 1, 1 -> 0, is edge 0 in the other sense", 'say `listing="twice"`'),
+    ),
+    "both senses, condensed": (
+        lambda: convert([(0, 1), (1, 0)], condense=True, **ONCE),
+        Refusal("STM3504", "edge 1, 1 -> 0, is edge 0 in the other sense", 'say `listing="twice"`'),
     ),
     # orders
     "misspelt order": (

@@ -6,11 +6,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Int64
 
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.condense import strong_components
 from stmlang.graph.convert.given import Given
+from stmlang.graph.convert.senses import refuse_contradiction
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle
 from stmlang.graph.orient import ORDERS, Order, node_rank
@@ -42,11 +43,12 @@ def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bo
 
     Undirected edges lead from the node that comes first in `order` (by default `index`), which `orient` explains. `condense`
     makes each strongly connected component one node, numbered by its least one, and leaves edges inside of it out. Raises
-    SpecError: STM3504 for an order of directed edges and for edges listed in one sense that should be listed in both, STM3505
+    SpecError: STM3504 for an order of directed edges and for undirected ones that are not listed as said, STM3505
     for cycles, edges from a node to itself and a `condense` that is no truth value, STM3506 for an unknown order.
     """
     order, seed = _checked_order(given, order, seed)
     _refuse_no_truth_value(condense)
+    refuse_contradiction(given)
     tail, head = given.ends[:, 0], given.ends[:, 1]
     edge, count = np.arange(len(tail)), len(given.ids)
     if given.listing != "directed":
@@ -55,7 +57,6 @@ def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bo
         rank = node_rank(given.ends[single], count, order, seed)
         against = rank[tail] > rank[head]
         if given.listing == "twice":
-            _refuse_unpaired(given, against)
             edge = np.flatnonzero(~against)
             tail, head = tail[edge], head[edge]
         else:
@@ -92,24 +93,6 @@ def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, in
     if drawn is None or drawn < 0:
         raise refusal("STM3506", f"no order can be drawn from the seed {shown(seed)}", "give a whole number of at least 0")
     return found or "index", drawn
-
-
-def _refuse_unpaired(given: Given, against: Bool[np.ndarray, " edges"]) -> None:
-    """Holds the edges listed in one sense against those listed in the other, edges from a node to itself left out."""
-    tail, head = given.ends[:, 0], given.ends[:, 1]
-    joined = np.minimum(tail, head) * len(given.ids) + np.maximum(tail, head)
-    pairs, pair = np.unique(joined, return_inverse=True)
-    excess = np.bincount(pair, np.where(tail == head, 0, np.where(against, 1, -1)), len(pairs))
-    wrong = np.flatnonzero(excess[pair] != 0)
-    if wrong.size:
-        edge = int(wrong[0])
-        one, other = int(tail[edge]), int(head[edge])
-        senses = [int(((tail == a) & (head == b)).sum()) for a, b in ((one, other), (other, one))]
-        message = (
-            f"edge {edge}, {given.called(one)} -> {given.called(other)}, is listed {senses[0]} x, its reverse {senses[1]} x"
-        )
-        help = 'list every edge in both senses; or say `listing="once"`, or "directed"'
-        raise refusal("STM3504", message, help)
 
 
 def _refuse_cycle(given: Given, tail: Edges, head: Edges) -> None:

@@ -20,7 +20,8 @@ GIVEN: dict[str, tuple[str, str]] = {
     "STM3504": (
         "directed or undirected",
         "`listing` says what the edges of a graph are: `directed`, from the first node to the second; `once`, undirected and "
-        "each listed in one sense; `twice`, undirected and each listed in both. An order orients undirected graphs only.",
+        "each listed in one sense; `twice`, undirected and each listed in both, equally often. Edges that contradict it are "
+        "refused. An order orients undirected graphs only.",
     ),
     "STM3505": (
         "cycle in a graph given at run time",
