@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 from stmlang.plan import units
 from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
@@ -15,6 +14,7 @@ from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning, memory_limit
 from stmlang.plan.problem import Problem
 from stmlang.plan.target import Target
 from stmlang.plan.tuned import Found
+from stmlang.source.suggest import did_you_mean
 
 ONE_GRAPH = "it is made for one graph, and here graphs come at run time"
 
@@ -77,11 +77,8 @@ def strategy_named(name: str) -> Strategy:
     for strategy in CANDIDATES:
         if strategy.name == name:
             return strategy
-    near = get_close_matches(name, names, 1)
     raise plan_error(
-        "STM5006",
-        f"unknown strategy `{name}`",
-        help=f"did you mean `{near[0]}`?" if near else f"choose one of {', '.join(names)}",
+        "STM5006", f"unknown strategy `{name}`", help=did_you_mean(name, names) or f"choose one of {', '.join(names)}"
     )
 
 

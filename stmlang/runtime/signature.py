@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, cast
 
 import jax
@@ -15,6 +14,7 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import Shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
 from stmlang.scan.scan import Scan
 from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,7 @@ def _check_state(found: list[Diagnostic], expected: tuple[dict[str, Shape], ...]
 def _check_names(found: list[Diagnostic], what: str, expected: Mapping[str, Shape], given: Mapping[str, Any]) -> None:
     for name in given:
         if name not in expected:
-            near = get_close_matches(str(name), expected, 1)
-            help = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(expected) or 'none'}"
+            help = did_you_mean(name, expected) or f"there are: {', '.join(expected) or 'none'}"
             found.append(Diagnostic("STM5202", f"there is no {what} `{name}`", None, help=help))
     for name in expected:
         if name not in given:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from stmlang.source.opposites import opposed
+
+MOST = 8
+EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate closest to a name, or None where none is near.
+    """The candidate that a name is most likely a misspelling of, or None where there is none.
 
     One that differs in case only comes first; else the one at the smallest edit distance (insertions, deletions,
     substitutions, swaps of neighbours), which may be a third of the name's length, at least 1 and at most 4. Ties go to the
-    candidate that comes first.
+    candidate that comes first, unless they are opposites, of which none is guessed. What says something else than the name,
+    such as its opposite, is no misspelling of it, however alike the two are.
     """
-    found: str | None = None
+    found: list[str] = []
     limit = min(4, max(1, len(name) // 3))
     for candidate in candidates:
         if candidate == name:
@@ -21,9 +28,33 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
             return candidate
         # Replacing all of a one- or two-letter name is no likeness.
         distance = edit_distance(name.lower(), candidate.lower(), limit)
-        if distance <= limit and distance < min(len(name), len(candidate)):
-            found, limit = candidate, distance - 1
-    return found
+        if distance > limit or distance >= min(len(name), len(candidate)) or opposed(name, candidate, _distance):
+            continue
+        found = [*found, candidate] if distance == limit and found else [candidate]
+        limit = distance
+    if not found or any(opposed(other, found[0], _distance) for other in found[1:]):
+        return None
+    return found[0]
+
+
+def did_you_mean(name: object, candidates: Iterable[str], form: str = "{}", instead: Mapping[str, str] = EMPTY) -> str | None:
+    """`did you mean ...?` for what is none of the candidates, where one of them is near; `form` is how it is written there.
+
+    `instead` says what to do for names that people bring from elsewhere, or from what they know: `{"undirected": "say ..."}`.
+    """
+    if not isinstance(name, str):
+        return None
+    if name.lower() in instead:
+        return instead[name.lower()]
+    near = nearest(name, (*candidates, *instead))
+    if near is None:
+        return None
+    return instead[near] if near in instead else f"did you mean `{form.format(near)}`?"
+
+
+def _distance(left: str, right: str) -> int:
+    """The edit distance, capped where it is far more than a misspelling."""
+    return edit_distance(left, right, MOST)
 
 
 def edit_distance(left: str, right: str, limit: int) -> int:

@@ -17,7 +17,7 @@ from stmlang.graph.levels import find_cycle
 from stmlang.graph.orient import ORDERS, Order, node_rank
 from stmlang.graph.refusal import named, refusal, shown, whole
 from stmlang.graph.show import cycle_text, distinct
-from stmlang.source.suggest import nearest
+from stmlang.source.suggest import did_you_mean
 from stmlang.source.wording import listing as listed
 
 Edges = Int64[np.ndarray, " edges"]
@@ -85,9 +85,8 @@ def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, in
         raise refusal("STM3504", message, help)
     found: Order | None = next((known for known in ORDERS if isinstance(order, str) and order == known), None)
     if order is not None and found is None:
-        near = nearest(order, ORDERS) if isinstance(order, str) else None
         names = listed([f'"{name}"' for name in ORDERS])
-        help = f'did you mean `order="{near}"`?' if near else f"choose {names}"
+        help = did_you_mean(order, ORDERS, 'order="{}"') or f"choose {names}"
         raise refusal("STM3506", f"there is no order {shown(order)}", help, f"the orders are {names}")
     drawn = whole(seed)
     if drawn is None or drawn < 0:

@@ -10,13 +10,21 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.refusal import named, refusal, shown
-from stmlang.source.suggest import nearest
+from stmlang.source.suggest import did_you_mean
 from stmlang.source.wording import listing as listed
 from stmlang.source.wording import shortened
 
 Listing = Literal["directed", "once", "twice"]
 """What the edges of a list are: directed, or undirected and each listed in one sense, or in both."""
 LISTINGS: tuple[Listing, ...] = get_args(Listing)
+IN_BOTH = 'say `listing="twice"` where each undirected edge is listed in both senses'
+EITHER = 'say `listing="once"` where each edge is listed in one sense, `listing="twice"` where it is in both'
+INSTEAD = {
+    **dict.fromkeys(("undirected", "symmetric"), EITHER),
+    **dict.fromkeys(("both", "double", "bidirectional", "bidirected"), IN_BOTH),
+    **dict.fromkeys(("single", "half", "one"), 'say `listing="once"` where each undirected edge is listed in one sense'),
+}
+"""What to say in place of other words for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +52,6 @@ def checked_listing(given: object) -> Listing:
     for known in LISTINGS:
         if isinstance(given, str) and given == known:
             return known
-    near = nearest(given, LISTINGS) if isinstance(given, str) else None
     names = listed([f'"{name}"' for name in LISTINGS])
-    help = f'did you mean `listing="{near}"`?' if near else f"say {names}"
+    help = did_you_mean(given, LISTINGS, 'listing="{}"', INSTEAD) or f"say {names}"
     raise refusal("STM3504", f"edges cannot be listed as {shown(given)}", help, f"`listing` is {names}")

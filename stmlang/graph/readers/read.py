@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 
 from stmlang.graph.dag import DAG
@@ -11,6 +10,7 @@ from stmlang.graph.readers.finish import checked
 from stmlang.graph.readers.text import Found, Graph
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import Span
+from stmlang.source.suggest import did_you_mean
 
 SUFFIXES: dict[str, str] = {
     ".edgelist": "edgelist",
@@ -76,6 +76,5 @@ def _format_of(path: str, format: str | None, span: Span | None) -> str:
         if format in FORMATS:
             return format
         message = f"`{format}` is no graph format"
-        near = get_close_matches(str(format).lower(), FORMATS, 1)
-        help = f"did you mean `{near[0]}`?" if near else None
+        help = did_you_mean(format, FORMATS)
     raise SpecError([Diagnostic("STM3402", message, span, (f"graph formats: {', '.join(FORMATS)}",), help)])
