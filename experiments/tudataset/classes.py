@@ -11,8 +11,8 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from stmlang.experiments.folds.graphs import Fold, Numbers
-from stmlang.experiments.tudataset.data import Graphs
-from stmlang.graph import DAG, Batch
+from stmlang.experiments.tudataset.data import labels
+from stmlang.graph import DAG, Batch, GraphSet
 from stmlang.models.graph.inputs import Features
 
 
@@ -33,7 +33,7 @@ class Epoch:
 class Classes:
     """Logits of each graph of a batch, cross-entropy, and whether the largest logit is that of the right class."""
 
-    graphs: Graphs
+    graphs: GraphSet
 
     @property
     def dags(self) -> tuple[DAG, ...]:
@@ -48,7 +48,7 @@ class Classes:
         return self.graphs.edges
 
     def wanted(self, here: Batch, graphs: Numbers) -> Int[np.ndarray, " graphs"]:
-        return here.graphs(self.graphs.labels[graphs])
+        return here.graphs(labels(self.graphs)[graphs])
 
     def counted(self, here: Batch, count: int) -> Bool[np.ndarray, " graphs"]:
         return np.arange(here.bucket.graphs) < count

@@ -18,10 +18,11 @@ from stmlang.experiments.folds.study import Crossing
 from stmlang.experiments.folds.study import crossed as folds_crossed
 from stmlang.experiments.folds.training import Trainer
 from stmlang.experiments.tudataset.classes import Classes, Epoch
-from stmlang.experiments.tudataset.data import Graphs, folds, load
+from stmlang.experiments.tudataset.data import folds, load
 from stmlang.experiments.tudataset.download import fetched
 from stmlang.experiments.tudataset.report import write
 from stmlang.experiments.tudataset.settings import Entry, Settings
+from stmlang.graph import GraphSet
 from stmlang.models.graph.baselines import GNN
 from stmlang.models.graph.inputs import GraphModel
 from stmlang.plan.cache import cache_folder
@@ -54,7 +55,7 @@ def entries(settings: Settings) -> Iterator[Entry]:
         yield from [Entry(model, None)] if model == "plstm" else [Entry(model, depth) for depth in settings.depths]
 
 
-def maker(entry: Entry, graphs: Graphs, settings: Settings) -> Callable[[Array], GraphModel]:
+def maker(entry: Entry, graphs: GraphSet, settings: Settings) -> Callable[[Array], GraphModel]:
     """What makes a model of its random key. The scans of all that it makes are the same, and so compiled once."""
     sizes: dict[str, Any] = {
         "classes": graphs.classes,
@@ -67,12 +68,12 @@ def maker(entry: Entry, graphs: Graphs, settings: Settings) -> Callable[[Array],
     return keyed(plstm(settings, **sizes))
 
 
-def trainer(entry: Entry, graphs: Graphs, splits: list[Fold], settings: Settings) -> Trainer[Epoch]:
+def trainer(entry: Entry, graphs: GraphSet, splits: list[Fold], settings: Settings) -> Trainer[Epoch]:
     """What trains an entry on a data set, in batches of one shape."""
     return Trainer(maker(entry, graphs, settings), Classes(graphs), bucket(graphs.dags, splits, settings), settings)
 
 
-def crossed(entry: Entry, graphs: Graphs, settings: Settings, console: Console) -> list[Result[Epoch]]:
+def crossed(entry: Entry, graphs: GraphSet, settings: Settings, console: Console) -> list[Result[Epoch]]:
     """The results of an entry on a data set, fold by fold, those that are not there trained first."""
 
     def begin() -> tuple[Trainer[Epoch], list[Fold]]:

@@ -13,6 +13,7 @@ from stmlang.graph.convert import (
     from_sparse,
 )
 from stmlang.graph.dag import DAG
+from stmlang.graph.dataset import GraphSet, tudataset
 from stmlang.graph.orient import Order
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Batch",
     "Bucket",
     "Converted",
+    "GraphSet",
     "Listing",
     "Order",
     "as_dag",
@@ -30,4 +32,5 @@ __all__ = [
     "from_networkx",
     "from_pyg",
     "from_sparse",
+    "tudataset",
 ]

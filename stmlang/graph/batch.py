@@ -27,6 +27,7 @@ from jaxtyping import Bool, Int32, Int64, Shaped
 from stmlang.graph.buckets import EIGHTHS, LARGEST_CELL, Needs, Room, power_above, ratio_above, spread_above
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.collate import filled, padded, split, stacked
+from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST, refuse_above_largest
@@ -74,7 +75,7 @@ class Bucket:
             raise refusal("STM3508", message, "cover batches, which finds it: `Bucket.covering(batches)`")
 
     @staticmethod
-    def of(graphs: Iterable[DAG], *, ratio: float = RATIO) -> Bucket:
+    def of(graphs: Iterable[DAG | Converted], *, ratio: float = RATIO) -> Bucket:
         """The bucket that `batch` chooses for these graphs. Raises SpecError as `batch` does."""
         return _bucket(_batchable(graphs), ratio)
 
@@ -194,14 +195,15 @@ class Batch:
 
 
 def batch(
-    graphs: Iterable[DAG],
+    graphs: Iterable[DAG | Converted],
     *,
     ratio: float = RATIO,
     bucket: Bucket | None = None,
     max_nodes: int | None = None,
     max_edges: int | None = None,
 ) -> Batch:
-    """The graphs side by side, in a bucket that is chosen by the rule of this module with `ratio` for 1.5, or in `bucket`.
+    """The graphs side by side, in a bucket that is chosen by the rule of this module with `ratio` for 1.5, or in `bucket`. Of a
+    `Converted` it is its DAG.
 
     `max_nodes` and `max_edges` are the bounds of `dag(nodes <= N, edges <= E)`, for each graph. There may be no graph at all,
     and graphs may be empty.
@@ -294,10 +296,10 @@ def _aligned(numerator: int, denominator: int, least: int) -> int:
     return min(-(-numerator // (denominator * ALIGNMENT)) * ALIGNMENT, max(least, LARGEST))
 
 
-def _batchable(graphs: Iterable[DAG]) -> list[DAG]:
+def _batchable(graphs: Iterable[DAG | Converted]) -> list[DAG]:
     """The graphs as a list, each with edges of one port, all of them between nodes of its own, not too many in all."""
     try:
-        dags = list(graphs)
+        dags = [graph.dag if isinstance(graph, Converted) else graph for graph in graphs]
     except TypeError:
         message = f"a batch is made of a list of graphs, not of one {kind_of(graphs)}"
         raise refusal("STM3501", message, "give a list, also of one: `batch([dag])`") from None
@@ -321,7 +323,7 @@ def _refuse_others(graphs: Sequence[object]) -> None:
     for number, dag in enumerate(graphs):
         if not isinstance(dag, DAG):
             message = f"number {number} of the graphs of a batch is of type {kind_of(dag)}"
-            raise refusal("STM3501", message, "make a DAG of it: `as_dag(graph)`")
+            raise refusal("STM3501", message, "make a DAG of it: `batch([as_dag(graph) for graph in graphs])`")
         if len(dag.ports) != 1:
             message = f"the edges of graph {number} belong to {len(dag.ports)} ports, {listing(dag.ports, 'and')}"
             raise refusal("STM3510", message, MAPPED, "graphs that are given at run time have the one port `edge`")

@@ -10,12 +10,33 @@ from jaxtyping import Int64, UInt64
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import Rows, rows
+from stmlang.graph.refusal import refusal, shown, whole
+from stmlang.source.suggest import did_you_mean
+from stmlang.source.wording import listing
 
 Order = Literal["index", "degree", "bfs", "canonical", "random"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 
 ROUNDS = 64
 """The most rounds of refinement for the canonical order. A round tells apart what lies one edge further away."""
+
+
+def checked_order(order: object) -> Order:
+    """An order that is named. Raises SpecError (STM3506) for any other."""
+    for known in ORDERS:
+        if isinstance(order, str) and order == known:
+            return known
+    names = listing([f'"{name}"' for name in ORDERS])
+    help = did_you_mean(order, ORDERS, 'order="{}"') or f"choose {names}"
+    raise refusal("STM3506", f"there is no order {shown(order)}", help, f"the orders are {names}")
+
+
+def checked_seed(seed: object) -> int:
+    """A seed for a random order. Raises SpecError (STM3506) for what is none."""
+    drawn = whole(seed)
+    if drawn is None or drawn < 0:
+        raise refusal("STM3506", f"no order can be drawn from the seed {shown(seed)}", "give a whole number of at least 0")
+    return drawn
 
 
 def orient(edges: Int64[np.ndarray, "edges 2"], node_count: int, order: Order = "index", seed: int = 0) -> DAG:

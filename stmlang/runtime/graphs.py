@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from stmlang.graph.batch import Batch, batch, refuse_above_bounds
 from stmlang.graph.buckets import Room
+from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
 from stmlang.runtime.compiled import CompiledScan, rebuilt
 from stmlang.runtime.signature import call_error
@@ -18,7 +19,8 @@ from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Runtime
 from stmlang.source.diagnostic import SpecError
 
-Graphs = Batch | DAG | list[DAG] | tuple[DAG, ...]
+Graph = DAG | Converted
+Graphs = Batch | Graph | Sequence[Graph]
 
 
 @jax.tree_util.register_static
@@ -53,7 +55,7 @@ class GraphScan:
 
         Raises SpecError: STM3507 where a graph is larger than the topology allows or is no tree, and what `batch` raises.
         """
-        given = graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, DAG) else graphs)
+        given = graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, Graph) else graphs)
         topology = self.scan.topology
         assert isinstance(topology, Runtime)
         if topology.tree:

@@ -19,10 +19,10 @@ from stmlang.experiments.folds.training import Trainer, best, rate_at
 from stmlang.experiments.tudataset import study
 from stmlang.experiments.tudataset.__main__ import main, parse
 from stmlang.experiments.tudataset.classes import Classes, Epoch
-from stmlang.experiments.tudataset.data import Graphs, folds, load
+from stmlang.experiments.tudataset.data import folds, load
 from stmlang.experiments.tudataset.report import as_json, chosen, table
 from stmlang.experiments.tudataset.settings import MODELS, Entry, Settings
-from stmlang.graph import Bucket, batch
+from stmlang.graph import Bucket, GraphSet, batch
 from tests.experiments import tiny
 
 QUIET = Console(quiet=True)
@@ -35,12 +35,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def graphs(folder: Path) -> Graphs:
+def graphs(folder: Path) -> GraphSet:
     return load(folder / tiny.NAME, tiny.NAME)
 
 
 @pytest.fixture(scope="module")
-def trainer(graphs: Graphs) -> Trainer[Epoch]:
+def trainer(graphs: GraphSet) -> Trainer[Epoch]:
     """What runs of `SMALL` share here, so that each need not compile the same programs."""
     room = bucket(graphs.dags, folds(graphs, SMALL), SMALL)
     return Trainer(study.maker(Entry("gin", 1), graphs, SMALL), Classes(graphs), room, SMALL)
@@ -54,7 +54,7 @@ def quick(trainer: Trainer[Epoch], monkeypatch: pytest.MonkeyPatch) -> None:
 # --- data ------------------------------------------------------------------------------------------------------------
 
 
-def test_labels_and_attributes_are_features(graphs: Graphs) -> None:
+def test_labels_and_attributes_are_features(graphs: GraphSet) -> None:
     assert (len(graphs), graphs.classes, graphs.node_features, graphs.edge_features) == (30, 2, 5, 2)
     assert graphs.labels.tolist() == [0, 1] * 15
     # Labels 7, 3, 9 have the places 1, 0, 2.
@@ -70,7 +70,7 @@ def test_nodes_without_labels_have_a_one(tmp_path: Path) -> None:
     assert all((array == 1).all() for array in found.nodes)
 
 
-def test_folds_are_ten_stratified_and_fixed(graphs: Graphs) -> None:
+def test_folds_are_ten_stratified_and_fixed(graphs: GraphSet) -> None:
     found = folds(graphs, SMALL)
     assert sorted(np.concatenate([fold.test for fold in found]).tolist()) == list(range(30))
     for fold in found:
@@ -83,7 +83,7 @@ def test_folds_are_ten_stratified_and_fixed(graphs: Graphs) -> None:
     assert [fold.test.tolist() for fold in found] != [fold.test.tolist() for fold in other]
 
 
-def test_classes_must_be_large_enough(graphs: Graphs) -> None:
+def test_classes_must_be_large_enough(graphs: GraphSet) -> None:
     rare = dataclasses.replace(graphs, labels=(np.arange(30) < 9).astype(np.int32))
     with pytest.raises(StudyError, match="fewer than 10"):
         folds(rare, SMALL)
@@ -97,7 +97,7 @@ def test_the_last_batch_is_filled_up() -> None:
     assert (only.graphs.tolist(), only.count) == ([5, 6, 5, 6, 5], 2)
 
 
-def test_an_epoch_shows_every_graph_once_in_an_order_of_its_own(graphs: Graphs) -> None:
+def test_an_epoch_shows_every_graph_once_in_an_order_of_its_own(graphs: GraphSet) -> None:
     fold, other, *_ = folds(graphs, SMALL)
     orders = [epoch_order(fold, epoch, SMALL).tolist() for epoch in (0, 1, 0)]
     assert orders[0] == orders[2] != orders[1]
@@ -106,7 +106,7 @@ def test_an_epoch_shows_every_graph_once_in_an_order_of_its_own(graphs: Graphs) 
     assert epoch_order(fold, 0, dataclasses.replace(SMALL, seed=1)).tolist() != orders[0]
 
 
-def test_one_shape_holds_every_batch(graphs: Graphs) -> None:
+def test_one_shape_holds_every_batch(graphs: GraphSet) -> None:
     splits = folds(graphs, SMALL)
     room = bucket(graphs.dags, splits, SMALL)
     assert room.graphs == SMALL.batch
@@ -138,7 +138,7 @@ def test_the_first_best_epoch_counts() -> None:
     assert best(curve) == 1
 
 
-def test_graphs_that_fill_up_do_not_count(graphs: Graphs, trainer: Trainer[Epoch]) -> None:
+def test_graphs_that_fill_up_do_not_count(graphs: GraphSet, trainer: Trainer[Epoch]) -> None:
     """A step on five graphs is the same, to rounding, whatever the other three are."""
     splits = folds(graphs, SMALL)
     state, (part,) = trainer.start(splits[0]), parts(splits[0].train[:5], 8)

@@ -19,6 +19,9 @@ def array_of(given: object, what: str) -> np.ndarray[Any, Any]:
     """An array from what has one. Raises SpecError (STM3502) for what cannot be read here, for masks and for records."""
     if isinstance(given, np.ma.MaskedArray):
         raise refusal("STM3502", f"{what} are an array with a mask", "leave out what is masked: `edges.compressed()`")
+    for away in ("detach", "cpu"):  # a tensor of PyTorch with a gradient, or on another device, is no array yet
+        if hasattr(type(given), away):
+            given = getattr(given, away)()
     try:
         array: np.ndarray[Any, Any] = np.asarray(given)
     except (TypeError, ValueError, RuntimeError):

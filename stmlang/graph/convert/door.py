@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
 from stmlang.graph.convert.finish import Converted, finish
-from stmlang.graph.convert.given import Listing, checked_listing
-from stmlang.graph.convert.libraries import is_mapping, is_networkx, is_sparse, of_edge_index, of_networkx, of_pyg, of_sparse
+from stmlang.graph.convert.given import Given, Listing, checked_listing
+from stmlang.graph.convert.learning import is_dgl, is_jraph, is_pyg, of_dgl, of_edge_index, of_jraph, of_pyg
+from stmlang.graph.convert.libraries import is_networkx, is_sparse, of_networkx, of_sparse
 from stmlang.graph.convert.pairs import of_pairs
 from stmlang.graph.dag import DAG
 from stmlang.graph.orient import Order
+from stmlang.graph.readers.tudataset import UndirectedGraph
 from stmlang.graph.refusal import kind_of, refusal
 
 
@@ -37,22 +42,49 @@ def convert(graph: Any, *, nodes: Any = None, listing: Listing | None = None, **
     | networkx's DiGraph, MultiDiGraph | `from_networkx` | directed, unless `listing` says otherwise |
     | SciPy's sparse matrices | `from_sparse` | directed, unless `listing` says otherwise |
     | `{"edge_index": ..., "num_nodes": ...}` | `from_pyg` | what `listing` says |
+    | PyTorch Geometric's Data | `from_pyg` | undirected if each has its reverse, unless `listing` says otherwise |
+    | DGL's graphs, jraph's GraphsTuple of one graph | | as those of Data |
+    | a graph of `read_tudataset` | | undirected |
 
     `listing` is `directed`, `once` (undirected, each edge listed in one sense) or `twice` (in both). `nodes` belongs to edge
     lists. Raises SpecError: STM3501 for any other type, STM3503 for `nodes` where the graph has its own, else what those raise.
     """
-    if is_networkx(graph) or is_sparse(graph) or is_mapping(graph):
-        if nodes is not None:
-            help = "leave `nodes` out, and add nodes without edges to the graph"
-            raise refusal("STM3503", f"{kind_of(graph)} says itself which nodes there are", help)
-        if is_networkx(graph):
-            return from_networkx(graph, listing=listing, **orientation)
-        if is_sparse(graph):
-            return from_sparse(graph, listing="directed" if listing is None else listing, **orientation)
-        return from_pyg(graph, listing=listing, **orientation)
-    if isinstance(graph, DAG):
-        raise refusal("STM3501", "this is a DAG already", "use it as it is")
-    return from_edges(graph, nodes=nodes, listing="directed" if listing is None else listing, **orientation)
+    if isinstance(graph, DAG | Converted):
+        help = "use it as it is" if isinstance(graph, DAG) else "take its `.dag`"
+        raise refusal("STM3501", f"this is a {kind_of(graph)} already", help)
+    given = None if listing is None else checked_listing(listing)
+    found = _holder(graph, given)
+    if found is None:
+        return finish(of_pairs(graph, nodes, given or "directed"), **orientation)
+    if nodes is not None:
+        help = "leave `nodes` out, and add nodes without edges to the graph"
+        raise refusal("STM3503", f"{kind_of(graph)} says itself which nodes there are", help)
+    return finish(found(), **orientation)
+
+
+def _holder(graph: Any, listing: Listing | None) -> Callable[[], Given] | None:
+    """How a graph of a library is read; None for what may be a list of edges."""
+    if is_networkx(graph):
+        return lambda: of_networkx(graph, listing)
+    if is_sparse(graph):
+        return lambda: of_sparse(graph, listing or "directed")
+    if isinstance(graph, UndirectedGraph):
+        return lambda: of_undirected(graph, listing)
+    if isinstance(graph, str | bytes | list | np.ndarray):
+        return None
+    if is_pyg(graph):
+        return lambda: of_pyg(graph, listing)
+    if is_dgl(graph):
+        return lambda: of_dgl(graph, listing)
+    return (lambda: of_jraph(graph, listing)) if is_jraph(graph) else None
+
+
+def of_undirected(graph: UndirectedGraph, listing: Listing | None) -> Given:
+    """Each edge once, as `read_tudataset` lists them. Raises SpecError (STM3504) where `listing` says otherwise."""
+    if listing not in (None, "once"):
+        message = f"an {kind_of(graph)} lists every edge once, not `{listing}`"
+        raise refusal("STM3504", message, "leave `listing` out")
+    return Given(graph.edges, range(graph.node_count), "once")
 
 
 def from_edges(
@@ -94,11 +126,13 @@ def from_sparse(matrix: Any, *, listing: Listing = "directed", **orientation: Un
     return finish(of_sparse(matrix, checked_listing(listing)), **orientation)
 
 
-def from_pyg(data: Any, *, listing: Listing | None, **orientation: Unpack[Orientation]) -> Converted:
-    """From a dictionary as PyTorch Geometric's `data.to_dict()`: `edge_index` of shape (2, edges) and `num_nodes`, or `x` with
-    a row for each node. Undirected graphs list each edge there in both senses: `listing="twice"`.
+def from_pyg(data: Any, *, listing: Listing | None = None, **orientation: Unpack[Orientation]) -> Converted:
+    """From PyTorch Geometric's `Data`, or a dictionary as its `to_dict()`: `edge_index` of shape (2, edges) and `num_nodes`, or
+    `x` with a row for each node. Undirected graphs list each edge there in both senses: `listing="twice"`. That is what is
+    taken where nothing is said and every edge of a `Data` has its reverse; else its edges are directed.
 
-    Raises SpecError: STM3501 for another type, STM3502 where `x` or `edge_attr` does not fit, STM3503 where nothing says how
-    many nodes there are, STM3504 without a `listing`, else as `from_edges`.
+    Raises SpecError: STM3501 for another type, for nodes of several kinds and for a batch of graphs, STM3502 where `x` or
+    `edge_attr` does not fit, STM3503 where nothing says how many nodes there are, STM3504 for a dictionary without a `listing`,
+    else as `from_edges`.
     """
     return finish(of_pyg(data, None if listing is None else checked_listing(listing)), **orientation)

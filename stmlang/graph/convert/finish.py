@@ -14,11 +14,9 @@ from stmlang.graph.convert.given import Given
 from stmlang.graph.convert.senses import refuse_contradiction
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle
-from stmlang.graph.orient import ORDERS, Order, node_rank
-from stmlang.graph.refusal import named, refusal, shown, whole
+from stmlang.graph.orient import Order, checked_order, checked_seed, node_rank
+from stmlang.graph.refusal import named, refusal, shown
 from stmlang.graph.show import cycle_text, distinct
-from stmlang.source.suggest import did_you_mean
-from stmlang.source.wording import listing as listed
 
 Edges = Int64[np.ndarray, " edges"]
 
@@ -83,15 +81,7 @@ def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, in
         message = f"the edges are directed, so `order={shown(order)}` has nothing to orient"
         help = 'leave `order` out; or say that the edges are undirected, `listing="once"`, or "twice" if listed in both senses'
         raise refusal("STM3504", message, help)
-    found: Order | None = next((known for known in ORDERS if isinstance(order, str) and order == known), None)
-    if order is not None and found is None:
-        names = listed([f'"{name}"' for name in ORDERS])
-        help = did_you_mean(order, ORDERS, 'order="{}"') or f"choose {names}"
-        raise refusal("STM3506", f"there is no order {shown(order)}", help, f"the orders are {names}")
-    drawn = whole(seed)
-    if drawn is None or drawn < 0:
-        raise refusal("STM3506", f"no order can be drawn from the seed {shown(seed)}", "give a whole number of at least 0")
-    return found or "index", drawn
+    return "index" if order is None else checked_order(order), checked_seed(seed)
 
 
 def _refuse_cycle(given: Given, tail: Edges, head: Edges) -> None:

@@ -30,7 +30,7 @@ def of_pairs(edges: object, nodes: object, listing: Listing) -> Given:
 
     Raises SpecError: STM3501 for what is no list, STM3502 for what is no pair or no id, STM3503 for ids that are not there.
     """
-    if hasattr(edges, "__array__"):
+    if hasattr(type(edges), "__array__"):
         return _of_array(edges, nodes, listing)
     flat = _flat(edges)
     kinds = set(map(type, flat))

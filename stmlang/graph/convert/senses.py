@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.convert.given import Given
+from stmlang.graph.convert.given import Given, Listing
 from stmlang.graph.refusal import refusal
 
 NEVER = np.iinfo(np.int64).max
+
+
+def listing_of(ends: Int64[np.ndarray, "edges 2"], nodes: int) -> Listing:
+    """What edges say of themselves: `twice` where each that joins two nodes is there in both senses, else `directed`."""
+    tail, head = ends[ends[:, 0] != ends[:, 1]].T
+    paired = np.array_equal(np.sort(tail * nodes + head), np.sort(head * nodes + tail))
+    return "twice" if len(tail) and paired else "directed"
 
 
 def refuse_contradiction(given: Given) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 GIVEN: dict[str, tuple[str, str]] = {
     "STM3501": (
         "not a graph",
-        "A graph comes as a list of pairs, an integer array of shape (edges, 2), a networkx graph, a SciPy sparse matrix or a "
-        "dictionary with `edge_index`. A batch is made of several `DAG`s.",
+        "A graph comes as a list of pairs, an integer array of shape (edges, 2), a networkx graph, a SciPy sparse matrix, a "
+        "dictionary with `edge_index`, or one graph of PyTorch Geometric, DGL or jraph. A batch is made of several `DAG`s.",
     ),
     "STM3502": (
         "malformed edges",
@@ -45,7 +45,8 @@ GIVEN: dict[str, tuple[str, str]] = {
     "STM3509": (
         "features that do not fit",
         "The features of a batch come as one array for each graph, with a row for each node or edge and rows of the same shape "
-        "everywhere; those of a batch as a whole have a row for each node or edge of its bucket.",
+        "everywhere; those of a batch as a whole have a row for each node or edge of its bucket. Nodes of which a data set "
+        "says nothing have their `degrees` for features, or `ones`.",
     ),
     "STM3510": (
         "graph that cannot stand in a batch",
