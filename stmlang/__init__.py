@@ -3,7 +3,8 @@
     op = stmlang.compile("std:plstm/image_p", rows=14, cols=14)
     h = op(q, k, v, gates)
 
-The names below import JAX when they are first used; `import stmlang` does not.
+What the names below stand for is imported when it is first used: JAX by all but `graph` and `SpecError`, Equinox by `nn` and
+`models`. `import stmlang` imports neither.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from stmlang.xla_flags import guard
 
 if TYPE_CHECKING:
+    from stmlang import graph as graph
+    from stmlang import models as models
     from stmlang import nn as nn
     from stmlang.runtime import CompiledScan as CompiledScan
     from stmlang.runtime import GraphScan as GraphScan
@@ -25,14 +28,29 @@ if TYPE_CHECKING:
 guard()
 
 __version__ = "0.1.0"
-__all__ = ["CompiledScan", "GraphScan", "LoadedScan", "OpenScan", "SpecError", "__version__", "compile", "load", "nn"]
+__all__ = [
+    "CompiledScan",
+    "GraphScan",
+    "LoadedScan",
+    "OpenScan",
+    "SpecError",
+    "__version__",
+    "compile",
+    "graph",
+    "load",
+    "models",
+    "nn",
+]
+
+ROOMS = ("graph", "models", "nn")
+"""Packages of ours that are names for users."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "nn":
+    if name in ROOMS:
         from importlib import import_module
 
-        return import_module("stmlang.nn")
+        return import_module(f"stmlang.{name}")
     if name == "SpecError":
         from stmlang.source.diagnostic import SpecError
 
@@ -42,3 +60,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(runtime, name)
     raise AttributeError(f"module 'stmlang' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,5 +1,6 @@
 """Graphs on the host: one of them, made of what people have, and several side by side."""
 
+from stmlang.graph import multitree, readers
 from stmlang.graph.batch import Batch, Bucket, batch
 from stmlang.graph.convert import (
     Converted,
@@ -32,5 +33,7 @@ __all__ = [
     "from_networkx",
     "from_pyg",
     "from_sparse",
+    "multitree",
+    "readers",
     "tudataset",
 ]

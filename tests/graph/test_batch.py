@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 
 from stmlang.graph.batch import ALIGNMENT, Batch, Bucket, batch
 from stmlang.graph.build import complete_tree, product_dag, ragged_dag, regular_dag
+from stmlang.graph.convert import as_dag, convert, from_edge_index
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle, node_levels
+from stmlang.graph.readers import UndirectedGraph
 from tests.doors.refusals import Refusal, refused, refused_cheaply
 from tests.graph.graphs import banded, ragged_dags
 from tests.helpers.data import data_folder
@@ -231,8 +234,13 @@ TWO = [PAIR, ragged_dag(3, np.asarray([0, 1]), np.asarray([1, 2]))]
 BAD: dict[str, tuple[Any, Refusal]] = {
     "one graph": (lambda: batch(PAIR), Refusal("STM3501", "not of one DAG", "`batch([dag])`")),
     "a number": (lambda: batch(3), Refusal("STM3501", "not of one int", "`batch([dag])`")),
-    "pairs": (lambda: batch([PAIR, [(0, 1)]]), Refusal("STM3501", "number 1 of the graphs", "`as_dag(graph)`")),
-    "None": (lambda: Bucket.of([None]), Refusal("STM3501", "type NoneType", "`as_dag(graph)`")),
+    "pairs": (lambda: batch([PAIR, [(0, 1)]]), Refusal("STM3501", "number 1 of the graphs", "`batch([as_dag(graph)")),
+    "a graph of a data set": (
+        lambda: batch([UndirectedGraph(2, np.asarray([[0, 1]]), None, None, None, None)]),  # type: ignore[list-item]
+        Refusal("STM3501", "number 0 of the graphs of a batch is of type UndirectedGraph", "as_dag(graph) for graph in graphs"),
+    ),
+    "a graph of networkx": (lambda: batch([nx.path_graph(3)]), Refusal("STM3501", "of type Graph", "`batch([as_dag(graph)")),
+    "None": (lambda: Bucket.of([None]), Refusal("STM3501", "type NoneType", "`batch([as_dag(graph)")),
     "what enters": (
         lambda: batch([PAIR, ragged_dag(1, np.asarray([-1]), np.asarray([0]))]),
         Refusal("STM3510", "graph 1 has an edge that enters from outside", "`jax.vmap`"),
@@ -350,6 +358,21 @@ BAD: dict[str, tuple[Any, Refusal]] = {
 def test_refusals(name: str) -> None:
     action, wanted = BAD[name]
     refused(action, wanted)
+
+
+def test_the_advice_for_what_is_no_dag_leads_to_a_batch() -> None:
+    """What conversions return goes in as it is; what a data set or networkx has, by `as_dag`."""
+    converted = from_edge_index(np.asarray([[0, 1], [1, 2]]), nodes=3, listing="directed")
+    assert Bucket.of([converted]) == Bucket.of([converted.dag])
+    assert batch([converted, converted.dag]).dags == (converted.dag, converted.dag)
+    graph = UndirectedGraph(3, np.asarray([[0, 1], [0, 2]]), None, None, None, None)
+    for one in (graph, nx.Graph([(0, 1), (0, 2)]), [(0, 1), (0, 2)]):
+        assert ends(batch([as_dag(one)]).dags[0]) == [[0, 0], [1, 2]]
+    assert ends(as_dag(graph, order="degree")) == [[0, 0], [1, 2]]
+    for made, advice in ((converted, "take its `.dag`"), (converted.dag, "use it as it is")):
+        refused(lambda made=made: convert(made), Refusal("STM3501", f"this is a {type(made).__name__} already", advice))
+    refused(lambda: as_dag(graph, listing="twice"), Refusal("STM3504", "lists every edge once, not `twice`", "leave"))
+    refused(lambda: as_dag(graph, nodes=3), Refusal("STM3503", "UndirectedGraph says itself", "leave `nodes` out"))
 
 
 def test_large_batches_are_refused_before_they_are_made() -> None:

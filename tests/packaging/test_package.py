@@ -95,3 +95,14 @@ def test_page_of_the_package_has_no_dead_links(wheel: zipfile.ZipFile) -> None:
     assert "Description-Content-Type: text/markdown" in page
     assert "SPEC.md" in page
     assert not re.findall(r"\]\((?!https?:)[^)]*\)", page)
+
+
+NAMES = ("graph.batch", "graph.as_dag", "graph.tudataset", "graph.readers.read_graph", "graph.multitree.reach", "SpecError")
+HEAVY_NAMES = ("compile", "load", "nn.ScanLayer", "models.__path__")
+
+
+def test_names_that_messages_and_documents_use_exist_after_one_import() -> None:
+    """In a process that has imported nothing else; graphs are made without JAX."""
+    lines = ["import sys, stmlang", *(f"stmlang.{name}" for name in NAMES), "assert 'jax' not in sys.modules"]
+    lines += [*(f"stmlang.{name}" for name in HEAVY_NAMES), "assert set(dir(stmlang)) >= {'graph', 'models', 'nn'}"]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
