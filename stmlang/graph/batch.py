@@ -323,7 +323,7 @@ def _refuse_others(graphs: Sequence[object]) -> None:
     for number, dag in enumerate(graphs):
         if not isinstance(dag, DAG):
             message = f"number {number} of the graphs of a batch is of type {kind_of(dag)}"
-            raise refusal("STM3501", message, "make a DAG of it: `batch([as_dag(graph) for graph in graphs])`")
+            raise refusal("STM3501", message, "make a DAG of it: `as_dag(graph)`")
         if len(dag.ports) != 1:
             message = f"the edges of graph {number} belong to {len(dag.ports)} ports, {listing(dag.ports, 'and')}"
             raise refusal("STM3510", message, MAPPED, "graphs that are given at run time have the one port `edge`")

@@ -30,7 +30,7 @@ from stmlang.graph.steps import edge_arcs
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.packed_tables import Items, Packed, Steps, Sweep, packed_tables, renumbered
-from stmlang.lower.shared import Graphs, Vectors, gathered, likeness
+from stmlang.lower.shared import Graphs, Vectors, attended
 from stmlang.lower.strategy import Closed, Outputs, Setup, Tables
 from stmlang.lower.tables import ABSENT, Places, take
 from stmlang.plan.levels import edge_profile
@@ -172,9 +172,8 @@ def _attended(
         return jnp.moveaxis(take(jnp.moveaxis(array, 1, 0), nodes, 0), 2, 1)
 
     graphs = Graphs(jnp.asarray(made.target_graph), jnp.asarray(made.source_graph))
-    scores = likeness(graphs, at(query, made.target), at(key, made.source))
-    weights = scores * jnp.moveaxis(gating.reshape(blocks, width, lanes, width), 2, 1)
-    read = gathered(graphs, weights, at(value, made.source))
+    gates = jnp.moveaxis(gating.reshape(blocks, width, lanes, width), 2, 1)
+    read = attended(graphs, gates, at(query, made.target), at(key, made.source), at(value, made.source))
     read = read[:cells].at[made.across].add(read[cells:], mode="drop")
     return jnp.moveaxis(take(jnp.moveaxis(read, 1, 2).reshape(cells * width, lanes, -1), made.place, 0), 1, 0)
 

@@ -234,13 +234,13 @@ TWO = [PAIR, ragged_dag(3, np.asarray([0, 1]), np.asarray([1, 2]))]
 BAD: dict[str, tuple[Any, Refusal]] = {
     "one graph": (lambda: batch(PAIR), Refusal("STM3501", "not of one DAG", "`batch([dag])`")),
     "a number": (lambda: batch(3), Refusal("STM3501", "not of one int", "`batch([dag])`")),
-    "pairs": (lambda: batch([PAIR, [(0, 1)]]), Refusal("STM3501", "number 1 of the graphs", "`batch([as_dag(graph)")),
+    "pairs": (lambda: batch([PAIR, [(0, 1)]]), Refusal("STM3501", "number 1 of the graphs", "`as_dag(graph)`")),
     "a graph of a data set": (
         lambda: batch([UndirectedGraph(2, np.asarray([[0, 1]]), None, None, None, None)]),  # type: ignore[list-item]
-        Refusal("STM3501", "number 0 of the graphs of a batch is of type UndirectedGraph", "as_dag(graph) for graph in graphs"),
+        Refusal("STM3501", "number 0 of the graphs of a batch is of type UndirectedGraph", "`as_dag(graph)`"),
     ),
-    "a graph of networkx": (lambda: batch([nx.path_graph(3)]), Refusal("STM3501", "of type Graph", "`batch([as_dag(graph)")),
-    "None": (lambda: Bucket.of([None]), Refusal("STM3501", "type NoneType", "`batch([as_dag(graph)")),
+    "a graph of networkx": (lambda: batch([nx.path_graph(3)]), Refusal("STM3501", "of type Graph", "`as_dag(graph)`")),
+    "None": (lambda: Bucket.of([None]), Refusal("STM3501", "type NoneType", "`as_dag(graph)`")),
     "what enters": (
         lambda: batch([PAIR, ragged_dag(1, np.asarray([-1]), np.asarray([0]))]),
         Refusal("STM3510", "graph 1 has an edge that enters from outside", "`jax.vmap`"),
