@@ -7,13 +7,16 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from stmlang.check import degrees, leaves
+from stmlang.check.clauses import with_index
 from stmlang.check.problems import MOST_LISTED, listed
 from stmlang.check.references import index_word
 from stmlang.check.scope import Scope
 from stmlang.check.values import Value, combined
-from stmlang.check.words import ELEMENTWISE, LEAVES, NORMALIZATIONS, REDUCTIONS
-from stmlang.scan.expression import PORT_INDICES, Apply, Function, Index, Normalize, Reduce, Split, ordered
+from stmlang.check.words import ALLOWED, ELEMENTWISE, LEAVES, NORMALIZATIONS, REDUCTIONS
+from stmlang.scan.expression import INDICES, PORT_INDICES, Apply, Function, Index, Normalize, Number, Reduce, Split, ordered
 from stmlang.scan.topology import is_regular, ports
+from stmlang.source.advice import Advice, Edit, Rewrite, replaced, written
+from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 if TYPE_CHECKING:
@@ -23,8 +26,7 @@ Handler = Callable[["Typer", tree.Call, Scope, int], Value | None]
 
 _USAGE = {
     "linear": "x, bias = 0, weight = 0.5",
-    **dict.fromkeys(REDUCTIONS, "a, over = key"),
-    **dict.fromkeys(NORMALIZATIONS, "a, over = key"),
+    **dict.fromkeys((*REDUCTIONS, *NORMALIZATIONS), "a, over = ..."),
     "degree": "out",
 }
 """What stands in the brackets of a call where that is not just the names of its parameters."""
@@ -49,7 +51,9 @@ def arguments(typer: Typer, call: tree.Call, names: Sequence[str], required: int
         parameter = names[place] if argument.name is None else argument.name.text
         if parameter not in names:
             note = f"its arguments are {listed(names)}"
-            help = _argument_help(name, parameter) or typer.problems.near(parameter, names, "{} = ...")
+            assert argument.name is not None
+            at = argument.name.span
+            help = _argument_help(name, parameter, at) or typer.problems.near(parameter, names, "{} = ...", at=at)
             typer.error("STM1031", f"`{name}` has no argument `{parameter}`", argument.span, note, help=help)
             return None
         if parameter in bound:
@@ -71,8 +75,20 @@ def _usage(name: str, names: Sequence[str]) -> str:
     return f"`{name}({_USAGE.get(name, ', '.join(shown))})`"
 
 
-def _argument_help(function: str, argument: str) -> str | None:
+def _argument_help(function: str, argument: str, at: Span) -> str | Advice | None:
     match function, argument:
+        case "param", "initial" | "init" | "value":
+            return written(at, "start")
+        case "linear", "initial" | "init" | "start" | "offset":
+            return replaced("the learned bias starts at `bias = ...`", at, "bias")
+        case "linear", "scale" | "std" | "gain":
+            return replaced("the spread of the weights is `weight = ...`", at, "weight")
+        case _, "axis" | "dim" | "along" if function in (*REDUCTIONS, *NORMALIZATIONS):
+            return replaced("write `over = ...`, with the name of an index", at, "over")
+        case "given", "min" | "lower":
+            return written(at, "low")
+        case "given", "max" | "upper":
+            return written(at, "high")
         case "max", "over":
             return "the largest value over an index is `largest(..., over = ...)`; `max(a, b)` takes the larger of two"
         case "min", "over":
@@ -124,8 +140,11 @@ def _normalization(typer: Typer, call: tree.Call, scope: Scope, depth: int) -> V
 
 def _along(typer: Typer, call: tree.Call, scope: Scope, depth: int, required: int) -> tuple[Value, Index] | None:
     """The argument of a function along an index, and that index, which must be free in it."""
-    bound = arguments(typer, call, ("a", "over"), required)
+    bound = arguments(typer, call, ("a", "over"), required=1)
     if bound is None:
+        return None
+    if required == 2 and "over" not in bound:
+        _over_missing(typer, call, typer.type(bound["a"], scope, depth + 1))
         return None
     value = typer.type(bound["a"], scope, depth + 1)
     over = _over(typer, bound["over"], scope) if "over" in bound else None
@@ -136,16 +155,66 @@ def _along(typer: Typer, call: tree.Call, scope: Scope, depth: int, required: in
         state = ordered({index for index in value.free if index not in PORT_INDICES})
         if len(state) != 1:
             note = f"`{name}` runs over the only state index of its argument, which has {listed(state)}"
-            help = f"say over which: `{name}(..., over = {state[0] if state else 'key'})`"
+            help = _which(call, ordered(set(value.free)))
             typer.error("STM2017", f"`{name}` does not know what to run over", call.span, note, help=help)
             return None
         return value, state[0]
     if over not in value.free:
         has = f"it has {listed(ordered(set(value.free)))}" if value.free else "it has no index at all"
         note = f"`{name}` over an index that its argument lacks says nothing; {has}"
-        typer.error("STM2016", f"the argument of `{name}` does not depend on `{over}`", bound["a"].span, note)
+        message = f"the argument of `{name}` does not depend on `{over}`"
+        typer.error("STM2016", message, bound["a"].span, note, help=_other(typer, name, over, bound["over"].span, value))
         return None
     return value, over
+
+
+def _which(call: tree.Call, indices: Sequence[Index]) -> Advice:
+    """The indices over which a function can run, each as the edit that says so."""
+    name = call.function.text
+    if not indices:
+        return Advice(f"its argument has no index yet: give the equation one, and say `{name}(..., over = ...)`")
+    words = "say over which: " + " or ".join(f"`{name}(..., over = {index})`" for index in indices)
+    return Advice(words, tuple(Rewrite((_said(call, index),)) for index in indices))
+
+
+def _other(typer: Typer, name: str, over: Index, place: Span, value: Value) -> Advice | None:
+    """What to write for an index that the argument does not have: one that it has, or the gate with that index."""
+    if value.free:
+        indices = ordered(set(value.free))
+        fixes = tuple(Rewrite((Edit(place, index),)) for index in indices)
+        return Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in indices), fixes)
+    site = typer.site
+    if site is None or over not in ALLOWED.get(site.gate, INDICES) or isinstance(value.expr, Number):
+        return None
+    if name in REDUCTIONS:
+        return Advice(
+            f"a leaf has the indices of its equation: `g[{over}] = ...` is a gate that `{name}(g, over = {over})` takes"
+        )
+    head = with_index(site.span, over)
+    return written(head.span, head.text)
+
+
+def _over_missing(typer: Typer, call: tree.Call, value: Value | None) -> None:
+    """Report that a function is not told its index, with those that its argument has, or that its gate could bring."""
+    name, site = call.function.text, typer.site
+    free = ordered(set(value.free)) if value is not None else () if site is None else site.indices
+    fixes = tuple(Rewrite((_said(call, index),)) for index in free)
+    if free:
+        help = Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in free[:MOST_LISTED]), fixes)
+    elif site is not None and site.gate in ALLOWED:
+        index = next((index for index in ALLOWED[site.gate] if index not in site.indices), "key")
+        head = with_index(site.span, index)
+        words = f"its argument has no index yet: write `{head.text} = ... {name}(..., over = {index})`"
+        help = Advice(words, (Rewrite((head, _said(call, index))),))
+    else:
+        help = Advice(f"its argument has no index yet: give the equation one, and say `{name}(..., over = ...)`")
+    typer.error("STM1030", f"`{name}` lacks `over`", call.span, help=help)
+
+
+def _said(call: tree.Call, index: Index) -> Edit:
+    """`over = index` behind the arguments of a call."""
+    end = call.arguments[-1].span.end
+    return Edit(Span(call.span.file, end, end), f", over = {index}")
 
 
 def _over(typer: Typer, expression: tree.Expression, scope: Scope) -> Index | None:

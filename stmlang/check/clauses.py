@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 from stmlang.check.problems import Problems, listed
 from stmlang.scan.expression import PORT_INDICES, Index
+from stmlang.source.advice import Edit, inserted
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
+
+_NAME = re.compile(r"\w+")
+_BRACKET = re.compile(r"\s*\[(?:[^\]#]|#[^\r\n]*)*\]")
 
 Pins = tuple[tuple[Index, str], ...]
 
@@ -25,11 +30,23 @@ class Written:
     @property
     def head(self) -> Span:
         """The left-hand side."""
-        name = self.equation.target.span
-        if not self.equation.indices:
-            return name
-        end = self.equation.indices[-1].span.end
-        return Span(name.file, name.start, name.file.text.index("]", end) + 1)
+        return head_of(self.equation.span)
+
+
+def head_of(equation: Span) -> Span:
+    """The left-hand side of an equation: a name, and a bracket if one follows, comments and line ends in it included."""
+    text, end = equation.text, _NAME.match(equation.text)
+    assert end is not None
+    bracket = _BRACKET.match(text, end.end())
+    return Span(equation.file, equation.start, equation.start + (bracket or end).end())
+
+
+def with_index(equation: Span, index: str) -> Edit:
+    """The left-hand side of an equation with one more index."""
+    head = head_of(equation)
+    name, _, rest = head.text.partition("[")
+    entries = rest.removesuffix("]").strip()
+    return Edit(head, f"{name.strip()}[{entries}, {index}]" if entries else f"{name}[{index}]")
 
 
 def in_force(
@@ -88,5 +105,6 @@ def _tie(problems: Problems, gate: str, holding: list[Written], ports: str) -> N
 def _gap(problems: Problems, gate: str, indices: Sequence[Index], first: Written, gaps: list[str]) -> None:
     shown = listed([f"{gate}[{ports}]" for ports in gaps[:3]]) + (f" and {len(gaps) - 3} more" if len(gaps) > 3 else "")
     note = f"there is no equation for {shown}"
-    help = f"add `{gate}[{', '.join(indices)}] = 0`, which holds wherever no other equation does"
+    rest = f"{gate}[{', '.join(indices)}] = 0"
+    help = inserted(f"add `{rest}`, which holds wherever no other equation does", first.equation.span, f"; {rest}")
     problems.error("STM2010", f"the equations of `{gate}` leave gaps", first.head, note, help=help)

@@ -72,14 +72,17 @@ def _unknown_name(problems: Problems, definition: Definition, name: tree.Name) -
     if name.text not in definition.module.missing:
         known = [*(parameter.text for parameter in definition.item.parameters), *INPUTS, *SIZES, "pi"]
         note = "a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan"
-        help = problems.meant(name.text, known) or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
+        help = (
+            problems.meant(name.text, known, name.span)
+            or f"make it a parameter: `def {definition.item.name.text}(..., {name.text})`"
+        )
         problems.error("STM1001", f"there is no `{name.text}` here", name.span, note, help=help)
     return False
 
 
 def _unknown_function(problems: Problems, definition: Definition, name: tree.Name) -> bool:
     if not definition.module.unknown(name.text):
-        help = problems.meant(name.text, chain(definition.module.functions(), BUILT_IN))
+        help = problems.called(name.text, chain(definition.module.functions(), BUILT_IN), name.span)
         problems.error("STM1002", f"there is no function `{name.text}`", name.span, help=help)
     return False
 

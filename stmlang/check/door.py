@@ -9,7 +9,7 @@ from pathlib import Path
 from stmlang.check.definitions import check_definitions
 from stmlang.check.graphs import Graphs
 from stmlang.check.modules import Loader, Module
-from stmlang.check.places import STANDARD, Place, library, library_specs, place_of
+from stmlang.check.places import STANDARD, Place, library, library_specs, place_of, search_folders
 from stmlang.check.problems import Problems, listed
 from stmlang.check.scans import ScanChecker
 from stmlang.check.scope import Budget
@@ -126,8 +126,11 @@ def examine(
 ) -> Examined:
     """Everything there is to say about a spec, errors and warnings. Raises nothing.
 
-    A file without a scan is fine if it may be a `library_file`, one of definitions for others to import.
+    Imports and graph files are looked for beside the file that names them, then in the folders of `search_path`, then in those
+    that the environment variable STMLANG_PATH names. A file without a scan is fine if it may be a `library_file`, one of
+    definitions for others to import.
     """
+    search_path = search_folders(search_path)
     try:
         file = parse(spec.source)
     except SpecError as error:

@@ -10,20 +10,13 @@ from stmlang.check.problems import listed
 from stmlang.check.references import index_word, pinned_port
 from stmlang.check.scope import Header
 from stmlang.check.typer import Typer
-from stmlang.check.words import CORE, INPUT_INDEX, RESERVED
-from stmlang.scan.expression import INDICES, Index
+from stmlang.check.words import ALLOWED, CORE, INPUT_INDEX, RESERVED
+from stmlang.scan.expression import INDICES, PORT_INDICES, Index
+from stmlang.source.advice import Advice, replaced
+from stmlang.source.advice import written as written_as
 from stmlang.source.diagnostic import Label
 from stmlang.syntax import tree
 
-ALLOWED: dict[str, tuple[Index, ...]] = {
-    "source": ("out", "key", "value", "track"),
-    "transition": ("out", "in", "key", "key'", "value", "track", "track'"),
-    "mark": ("in", "key", "key'", "value", "track"),
-    "direct": ("key", "value"),
-    "q": ("key",),
-    "k": ("key",),
-    "v": ("value",),
-}
 _WHY = {
     "source": "what a node adds goes onto its outgoing edges, into the state there",
     "transition": "a transition maps the state of an incoming edge to that of an outgoing one",
@@ -33,6 +26,8 @@ _WHY = {
     "k": "a key has one index",
     "v": "a value has one index",
 }
+_TWINS: dict[str, str] = {"out": "in", "in": "out", "key": "key'", "key'": "key", "track": "track'", "track'": "track"}
+"""What stands beside an index as the other of its kind."""
 
 
 @dataclass
@@ -82,13 +77,27 @@ def _header(typer: Typer, equation: tree.Equation) -> Header | None:
 
 
 def _indices(typer: Typer, equation: tree.Equation) -> tuple[Index, ...] | None:
-    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in equation.indices]
+    pins: list[Index] = [index for index in PORT_INDICES if index in ALLOWED.get(equation.target.text, INDICES)]
+    words: list[Index | None] = [index_word(typer, typer.world, entry.index, pins) for entry in equation.indices]
+    written = [entry.index.text for entry in equation.indices]
     for place, entry in enumerate(equation.indices):
-        if entry.index.text in [other.index.text for other in equation.indices[:place]]:
-            typer.error("STM2002", f"the index `{entry.index.text}` stands twice", entry.span)
+        if entry.index.text in written[:place]:
+            _twice(typer, equation.target.text, entry, written)
             return None
     sound: tuple[Index, ...] = tuple(word for word in words if word is not None)
     return sound if len(sound) == len(words) else None
+
+
+def _twice(typer: Typer, gate: str, entry: tree.IndexUse, written: list[str]) -> None:
+    """Report an index that stands twice; where its twin may stand beside it, the twin is most likely meant."""
+    index = entry.index.text
+    twin = _TWINS.get(index)
+    note, help = "each index of a gate is another one", "leave it away"
+    if twin is not None and twin in ALLOWED.get(gate, INDICES) and twin not in written and entry.port is None:
+        rows = f"`{gate}[{index}, {twin}]`" if not index.endswith("'") else f"`{gate}[{twin}, {index}]`"
+        meaning = "a matrix has a row and a column index" if index not in PORT_INDICES else "a pair of edges has one index each"
+        note, help = f"{meaning}: {rows}", written_as(entry.index.span, twin)
+    typer.error("STM2002", f"the index `{index}` stands twice", entry.span, note, help=help)
 
 
 def _permitted(typer: Typer, header: Header, equation: tree.Equation) -> bool:
@@ -98,28 +107,38 @@ def _permitted(typer: Typer, header: Header, equation: tree.Equation) -> bool:
     for index, entry in zip(header.indices, equation.indices, strict=False):
         if index not in allowed:
             note = f"{_WHY[name]}; it can have {listed(allowed)}"
-            typer.error("STM2003", f"`{name}` cannot have the index `{index}`", entry.span, note, help=_instead(name, index))
+            typer.error(
+                "STM2003", f"`{name}` cannot have the index `{index}`", entry.span, note, help=_instead(name, entry.index)
+            )
             return False
         if name in CORE and index.endswith("'") and index.rstrip("'") not in header.indices:
             row = index.rstrip("'")
             note = f"a matrix has the row index `{row}`, of the result, and the column index `{index}`, of what it acts on"
-            typer.error("STM2004", f"`{index}` stands alone", entry.span, note, help=f"write `{name}[{row}, {index}]`")
+            typer.error(
+                "STM2004",
+                f"`{index}` stands alone",
+                entry.span,
+                note,
+                help=replaced(f"write `{name}[{row}, {index}]`", entry.index.span, f"{row}, {index}"),
+            )
             return False
     if name in INPUT_INDEX and header.indices != (INPUT_INDEX[name],):
         note = f"{_WHY[name]}, `{INPUT_INDEX[name]}`"
-        typer.error("STM2003", f"`{name}` needs its index", equation.target.span, note)
+        typer.error(
+            "STM2003", f"`{name}` needs its index", equation.target.span, note, help=f"write `{name} = ...`, which has it"
+        )
         return False
     return True
 
 
-def _instead(name: str, index: Index) -> str | None:
+def _instead(name: str, index: tree.Name) -> str | Advice | None:
     return {
-        ("source", "in"): "`source` has `out`: the edges that a node writes to",
-        ("mark", "out"): "`mark` has `in`: the edges that a node reads",
+        ("source", "in"): replaced("`source` has `out`: the edges that a node writes to", index.span, "out"),
+        ("mark", "out"): replaced("`mark` has `in`: the edges that a node reads", index.span, "in"),
         ("mark", "track'"): "the output has no track axis: `mark[track]` is a row that is multiplied and summed",
         ("direct", "out"): "what goes onto edges is `source[out]`",
         ("direct", "in"): "what is read from edges is `mark[in]`",
-    }.get((name, index))
+    }.get((name, index.text))
 
 
 def _pins(typer: Typer, header: Header, equation: tree.Equation) -> Pins | None:

@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stmlang.check import calls, degrees
+from stmlang.check.clauses import with_index
 from stmlang.check.problems import listed
 from stmlang.check.references import index_word
 from stmlang.check.scope import Scope, Site
 from stmlang.check.values import Value, combined
-from stmlang.check.words import FEATURES
-from stmlang.scan.expression import LeafRef, Number, Product, Sum
+from stmlang.check.words import ALLOWED, FEATURES
+from stmlang.scan.expression import INDICES, PORT_INDICES, Index, LeafRef, Number, Product, Sum
 from stmlang.scan.scan import Feature, Initial, Leaf
+from stmlang.source.advice import Advice, Edit, Rewrite, replaced, written
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
@@ -114,7 +116,7 @@ def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site
             return Feature("x")
         case tree.Reference(name=tree.Name(text="e")):
             note = "an edge's features are read by one of its two nodes: `e[out]` where it leaves, `e[in]` where it enters"
-            typer.error("STM2021", "`e` needs an index", expression.span, note, help="write `e[out]` or `e[in]`")
+            typer.error("STM2021", "`e` needs an index", expression.span, note, help=_either_edge(site, expression.span))
         case tree.Indexed(base=tree.Reference(name=tree.Name(text="e"))):
             return _edge_feature(typer, expression, site)
         case _ if degrees.written_in(expression, scope):
@@ -127,7 +129,7 @@ def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site
             note = "`linear` reads the node features `x`, the edge features `e[out]` and `e[in]`, and numbers made of degrees"
             help = None
             if isinstance(expression, tree.Reference):
-                help = typer.problems.near(expression.name.text, FEATURES)
+                help = typer.problems.near(expression.name.text, FEATURES, at=expression.span)
                 if (name := expression.name.text) in typer.world.gates:
                     help = f"a gate is not mapped again: write `... + param(0) * {name}`, or what it is in its place"
             typer.error("STM2021", "this is not a feature", expression.span, note, help=help)
@@ -139,24 +141,44 @@ def _edge_feature(typer: Typer, expression: tree.Indexed, site: Site) -> Feature
     if any(word is None for _, word in entries):
         return None
     if len(entries) != 1 or entries[0][0].port is not None or entries[0][1] not in ("in", "out"):
-        typer.error("STM2021", "`e` has one index", expression.span, help="write `e[out]` or `e[in]`")
+        typer.error("STM2021", "`e` has one index", expression.span, help=_either_edge(site, expression.span))
         return None
     index = entries[0][1]
     if typer.world.regular and typer.world.topology is not None:
         note = "the edges of chains and grids have no features; a gate's `out` tells ports apart already"
-        typer.error("STM2022", "there are no edge features on this topology", expression.span, note, help="write `linear(x)`")
+        help = replaced("write `linear(x)`", expression.span, "x")
+        typer.error("STM2022", "there are no edge features on this topology", expression.span, note, help=help)
         return None
     if index not in site.indices:
         has = f"`{site.gate}` has {listed(site.indices)} here" if site.indices else f"`{site.gate}` has no index here"
         note = f"which edge `e[{index}]` means is said by the index `{index}` of the equation; {has}"
-        typer.error("STM2023", f"`{site.gate}` does not range over the edges of `e[{index}]`", expression.span, note)
+        help = _with_index(site, index)
+        typer.error("STM2023", f"`{site.gate}` does not range over the edges of `e[{index}]`", expression.span, note, help=help)
         return None
     return Feature("e", index)
 
 
+def _either_edge(site: Site, span: Span) -> Advice:
+    """An edge's features with either index, first the one that the equation has or can have."""
+    order = sorted(PORT_INDICES, key=lambda index: (index not in site.indices, index not in ALLOWED.get(site.gate, INDICES)))
+    return Advice("write `e[out]` or `e[in]`", tuple(Rewrite((Edit(span, f"e[{index}]"),)) for index in order))
+
+
+def _with_index(site: Site, index: Index) -> str | Advice:
+    """How a gate that reads the features of edges comes to range over these edges."""
+    if index not in ALLOWED.get(site.gate, INDICES):
+        others: list[str] = [f"e[{other}]" for other in PORT_INDICES if other in ALLOWED[site.gate]]
+        own = f"`{site.gate}` can read `{others[0]}`; " if others else ""
+        return (
+            f"{own}a gate of the edges is `g[{index}] = linear(e[{index}])`, and `mean(g, over = {index})` what it says of all"
+        )
+    head = with_index(site.span, index)
+    return written(head.span, head.text)
+
+
 def _param(typer: Typer, call: tree.Call, scope: Scope, site: Site, depth: int) -> Leaf | None:
-    bound = calls.arguments(typer, call, ("initial",), required=1)
-    start = None if bound is None else initial(typer, bound["initial"], scope, depth)
+    bound = calls.arguments(typer, call, ("start",), required=1)
+    start = None if bound is None else initial(typer, bound["start"], scope, depth)
     return None if start is None else Leaf(_name(site), "param", site.indices, False, bias=start, span=call.span)
 
 

@@ -9,6 +9,7 @@ from typing import Literal, cast
 from stmlang.check.problems import Problems, listed
 from stmlang.scan.scan import Direction, Mode
 from stmlang.scan.topology import Topology, is_regular, kind_of, ports
+from stmlang.source.advice import Advice, replaced, written
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -18,6 +19,15 @@ MOST_DIRECTIONS = 64
 Combine = Literal["sum", "concat"]
 Normalization = Literal["none", "sum", "mlstm"]
 NORMALIZATIONS = ("none", "sum", "mlstm")
+_OTHER_WORDS = {
+    **dict.fromkeys(("propagate", "propagation", "p_mode", "p-mode"), "P"),
+    **dict.fromkeys(("distribute", "distribution", "d_mode"), "D"),
+    **dict.fromkeys(("off", "no", "false", "never", "unbounded"), "none"),
+    **dict.fromkeys(("on", "yes", "true", "default", "automatic"), "auto"),
+    **dict.fromkeys(("rows", "softmax", "linear_attention"), "sum"),
+    **dict.fromkeys(("xlstm", "lstm"), "mlstm"),
+}
+"""What else a choice may be called."""
 _NAMED = ("forward", "backward", "both", "all")
 
 
@@ -67,10 +77,18 @@ def _choice(problems: Problems, setting: tree.Setting, choices: Sequence[str]) -
         problems.error("STM2033", f"`{keyword}` takes one word", setting.span, usage)
         return None
     if words[0].text not in choices:
-        help = problems.near(words[0].text, choices, f"{keyword} {{}}")
+        help = _meant(problems, keyword, words[0], choices)
         problems.error("STM2033", f"`{keyword}` cannot be `{words[0].text}`", words[0].span, usage, help=help)
         return None
     return words[0].text
+
+
+def _meant(problems: Problems, keyword: str, word: tree.Name, choices: Sequence[str]) -> str | Advice | None:
+    """The choice that a word may stand for."""
+    meant = _OTHER_WORDS.get(word.text.lower())
+    if meant is not None and meant in choices:
+        return replaced(f"write `{keyword} {meant}`", word.span, meant)
+    return problems.near(word.text, choices, f"{keyword} {{}}", at=word.span)
 
 
 # --- directions
@@ -92,7 +110,7 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
     if len(words) > 1 or words[0].text not in _NAMED:
         word = words[1] if words[0].text in _NAMED else words[0]
         wrong = f"`directions {words[0].text}` cannot go on with" if word is not words[0] else "`directions` cannot be"
-        help = problems.near(word.text, (*_NAMED, "concat"))
+        help = problems.near(word.text, (*_NAMED, "concat"), at=word.span)
         problems.error("STM2033", f"{wrong} `{word.text}`", word.span, usage, help=help)
         return
     if topology is not None:
@@ -114,7 +132,13 @@ def _named(problems: Problems, word: tree.Name, topology: Topology) -> tuple[Dir
             pass
     if not is_regular(topology):
         note = f"the senses of a {kind_of(topology)}'s edges are turned all together"
-        problems.error("STM2035", "`directions all` needs a chain or a grid", word.span, note, help="write `directions both`")
+        problems.error(
+            "STM2035",
+            "`directions all` needs a chain or a grid",
+            word.span,
+            note,
+            help=replaced("write `directions both`", word.span, "both"),
+        )
         return None
     if 2**count > MOST_DIRECTIONS:
         note = f"`all` means 2^{count} of them; a scan has at most {MOST_DIRECTIONS}"
@@ -136,8 +160,9 @@ def _explicit(problems: Problems, words: list[tree.Name], topology: Topology | N
         return None
     if not is_regular(topology):
         note = f"the senses of a {kind_of(topology)}'s edges are turned all together"
-        help = "write `directions forward`, `backward` or `both`"
-        problems.error("STM2035", "senses of ports need a chain or a grid", words[0].span.to(words[-1].span), note, help=help)
+        span = words[0].span.to(words[-1].span)
+        help = replaced("write `directions forward`, `backward` or `both`", span, "both")
+        problems.error("STM2035", "senses of ports need a chain or a grid", span, note, help=help)
         return None
     if len(groups) > MOST_DIRECTIONS:
         note = f"a scan has at most {MOST_DIRECTIONS}"
@@ -164,12 +189,18 @@ def _senses(problems: Problems, group: list[tree.Name], names: list[str], span: 
     signs, axes = group[::2], group[1::2]
     if not group or len(signs) != len(axes) or any(sign.text not in "+-" for sign in signs):
         note = "a direction gives each port a sense, `+` along its edges or `-` against them"
-        problems.error("STM2034", "this is not a direction", span, note, help=f"write `{example}`")
+        problems.error("STM2034", "this is not a direction", span, note, help=written(span, example))
         return None
     for sign, axis in zip(signs, axes, strict=True):
         if axis.text not in names:
             note = f"the ports of this topology are {listed(names)}"
-            problems.error("STM2006", f"there is no port `{axis.text}`", axis.span, note, help=problems.near(axis.text, names))
+            problems.error(
+                "STM2006",
+                f"there is no port `{axis.text}`",
+                axis.span,
+                note,
+                help=problems.near(axis.text, names, at=axis.span),
+            )
             return None
         if axis.text in senses:
             problems.error("STM2034", f"this direction gives `{axis.text}` two senses", axis.span)
@@ -177,6 +208,11 @@ def _senses(problems: Problems, group: list[tree.Name], names: list[str], span: 
         senses[axis.text] = 1 if sign.text == "+" else -1
     missing = [name for name in names if name not in senses]
     if missing:
-        problems.error("STM2034", f"this direction says nothing of {listed(missing)}", span, help=f"write `{example}`")
+        problems.error(
+            "STM2034",
+            f"this direction says nothing of {listed(missing)}",
+            span,
+            help=written(span, " ".join([span.text, *(f"+{name}" for name in missing)])),
+        )
         return None
     return Direction(tuple(senses[name] for name in names))

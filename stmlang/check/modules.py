@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from stmlang.check.places import STANDARD, EscapeError, Found, Place, library, locate, place_of
+from stmlang.check.places import STANDARD, EscapeError, Found, Place, library, locate, looked_in, place_of
 from stmlang.check.problems import Problems, arrows, listed
 from stmlang.check.words import KINDS_OF_TOPOLOGY, RESERVED
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
@@ -150,7 +150,7 @@ class Loader:
             message, note = f"`{where}` only imports `{name.text}` itself", "a name is imported from the file that declares it"
         else:
             message, note = f"`{where}` declares no `{name.text}`", f"it declares {listed(target.own)}"
-        self._problems.error("STM1023", message, name.span, note, help=self._problems.near(name.text, target.own))
+        self._problems.error("STM1023", message, name.span, note, help=self._problems.near(name.text, target.own, at=name.span))
 
     def _target(self, module: Module, item: tree.UseItem) -> Module | None:
         """The file a `use` names, loaded; None if there is an error, which has been reported."""
@@ -166,14 +166,14 @@ class Loader:
             self._problems.error("STM1021", f"`{relative}` lies outside of where a spec may read", span, rule)
             return None
         if found is None:
-            where = "in the installed library" if standard else "beside this file, then along the search path"
-            note = f"`{'.'.join(words)}` is the file `{relative}`, looked for {where}"
+            where = "looked for in the installed library" if standard else looked_in(places)
+            note = f"`{'.'.join(words)}` is the file `{relative}`, {where}"
             self._problems.error(
                 "STM1020",
                 f"there is no file `{relative}`",
                 span,
                 note,
-                help=self._problems.near(".".join(words), _beside(words, places)),
+                help=self._problems.near(".".join(words), _beside(words, places), at=span),
             )
             return None
         return self._load(found, span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +10,11 @@ from pathlib import Path, PurePosixPath
 
 STANDARD = "std"
 """The first word of an import, and the scheme of a spec's name, that stand for the installed library."""
+
+ENVIRONMENT = "STMLANG_PATH"
+"""The environment variable that names folders of the search path, separated as in PATH."""
+MOST_FOLDERS = 8
+"""Folders in a message."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,19 @@ class Place:
 
 class EscapeError(Exception):
     """A path that leads out of its root: absolute, through `..`, or through a symbolic link."""
+
+
+def search_folders(given: Sequence[Path]) -> tuple[Path, ...]:
+    """The search path: the folders given, then those that the environment names, each in its order."""
+    named = os.environ.get(ENVIRONMENT, "").split(os.pathsep)
+    return (*given, *(Path(folder) for folder in named if folder))
+
+
+def looked_in(places: Sequence[Place]) -> str:
+    """Where a file was looked for, and how to have it looked for elsewhere."""
+    folders = [f"`{place.directory}`" for place in dict.fromkeys(places)]
+    more = f" and {len(folders) - MOST_FOLDERS} more" if len(folders) > MOST_FOLDERS else ""
+    return f"looked for in {', then '.join(folders[:MOST_FOLDERS])}{more}; `--path`, `path=` or {ENVIRONMENT} add folders"
 
 
 def place_of(directory: Path) -> Place:

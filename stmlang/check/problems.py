@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from stmlang.check.words import DEGREES
+from stmlang.check.elsewhere import DEGREES, FUNCTIONS, NAMES, NO_FUNCTIONS
+from stmlang.source.advice import Advice, fixes_of, replaced, words_of, written
 from stmlang.source.diagnostic import Diagnostic, Label, Severity
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.suggest import nearest
@@ -29,13 +30,13 @@ class Problems:
         message: str,
         span: Span | None,
         *notes: str,
-        help: str | None = None,
+        help: str | Advice | None = None,
         labels: Iterable[Label] = (),
         severity: Severity = Severity.ERROR,
     ) -> None:
-        self.add(Diagnostic(code, message, span, notes, help, tuple(labels), severity))
+        self.add(Diagnostic(code, message, span, notes, words_of(help), tuple(labels), severity, fixes_of(help)))
 
-    def warn(self, code: str, message: str, span: Span, *notes: str, help: str | None = None) -> None:
+    def warn(self, code: str, message: str, span: Span, *notes: str, help: str | Advice | None = None) -> None:
         self.error(code, message, span, *notes, help=help, severity=Severity.WARNING)
 
     def add(self, diagnostic: Diagnostic) -> None:
@@ -43,17 +44,31 @@ class Problems:
         self._found.setdefault(key, diagnostic)
         self._failed |= diagnostic.severity is Severity.ERROR
 
-    def near(self, name: str, known: Iterable[str], form: str = "{}") -> str | None:
-        """`did you mean ...?` if a known name is near; `form` is how that name is written there."""
+    def near(
+        self, name: str, known: Iterable[str], form: str = "{}", *, at: Span | None = None, put: str | None = None
+    ) -> str | Advice | None:
+        """`did you mean ...?` if a known name is near; `form` is how that name is shown, `at` where the wrong one stands, and
+        `put` how the right one is written there if not by itself."""
         cost = len(name) + 4  # looking at a candidate at all costs something
         candidates = list(islice(known, self._characters // cost))
         self._characters -= len(candidates) * cost
         found = nearest(name, candidates)
-        return None if found is None else f"did you mean `{form.format(found)}`?"
+        if found is None:
+            return None
+        words = f"did you mean `{form.format(found)}`?"
+        return words if at is None else replaced(words, at, (put or "{}").format(found))
 
-    def meant(self, name: str, known: Iterable[str]) -> str | None:
-        """What to write for a name that means nothing: a degree by another name, or else a known name that is near."""
-        return f"write `{DEGREES[name]}`" if name in DEGREES else self.near(name, known)
+    def meant(self, name: str, known: Iterable[str], at: Span) -> str | Advice | None:
+        """What to write for the name of a value that means nothing: its name here, or else a known name that is near."""
+        return written(at, NAMES[name]) if name in NAMES else self.near(name, known, at=at)
+
+    def called(self, name: str, known: Iterable[str], at: Span) -> str | Advice | None:
+        """The same for the name of a function."""
+        if name in NO_FUNCTIONS:
+            return NO_FUNCTIONS[name]
+        if name in DEGREES:
+            return f"write `{DEGREES[name]}`"
+        return written(at, FUNCTIONS[name]) if name in FUNCTIONS else self.near(name, known, at=at)
 
     @property
     def failed(self) -> bool:

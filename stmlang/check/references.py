@@ -11,6 +11,7 @@ from stmlang.check.scope import Header, Scope, World
 from stmlang.check.values import Value
 from stmlang.check.words import INDEX_WORDS, INPUT_INDEX, KINDS
 from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, Number, ordered
+from stmlang.source.advice import Advice, Edit, Rewrite
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
@@ -78,7 +79,8 @@ def _changes(typer: Typer, name: str, declared: Sequence[Index], expression: tre
         if port is None:
             return None
         changes[INDEX_WORDS[index]] = Bind(INDEX_WORDS[index], None, port)
-    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in plain]
+    pins: list[Index] = [index for index in declared if index in PORT_INDICES]
+    words: list[Index | None] = [index_word(typer, typer.world, entry.index, pins) for entry in plain]
     if None in words:
         return None
     if len(words) != len(left) and (words or not pinned):
@@ -160,14 +162,13 @@ def _eye(typer: Typer, expression: tree.Indexed) -> Value | None:
 # --- the words inside brackets, on either side of an equation
 
 
-def index_word(typer: Typer, world: World, name: tree.Name) -> Index | None:
-    """The index of a word; anything else is reported, with what was meant."""
+def index_word(typer: Typer, world: World, name: tree.Name, pins: Sequence[Index] = ()) -> Index | None:
+    """The index of a word; anything else is reported, with what was meant. `pins` are the indices that may be pinned here."""
     word = INDEX_WORDS.get(name.text)
     if word is not None:
         return word
     if name.text in world.dense_ports():
-        note = f"`{name.text}` is a port: an index is pinned to it"
-        help = f"write `out = {name.text}` or `in = {name.text}`"
+        note, help = _port_as_index(name, pins)
         typer.error("STM2001", f"`{name.text}` is not an index", name.span, note, help=help)
     elif name.text == "head" or name.text == "heads":
         typer.error(
@@ -175,9 +176,20 @@ def index_word(typer: Typer, world: World, name: tree.Name) -> Index | None:
         )
     else:
         note = f"the indices are {listed(INDEX_WORDS)}"
-        help = typer.problems.near(name.text, INDEX_WORDS)
+        help = typer.problems.near(name.text, INDEX_WORDS, at=name.span)
         typer.error("STM2001", f"there is no index `{name.text}`", name.span, note, help=help)
     return None
+
+
+def _port_as_index(name: tree.Name, pins: Sequence[Index]) -> tuple[str, Advice]:
+    """The rule, and what to write where the name of a port stands for an index."""
+    if not pins:
+        note = f"`{name.text}` is a port, which `out` and `in` range over; no index ranges over the nodes"
+        return note, Advice("say which edges are meant, `out` or `in`; what lies along the axis is summed by the scan itself")
+    forms = [f"{index} = {name.text}" for index in pins]
+    words = "write " + " or ".join(f"`{form}`" for form in forms)
+    fixes = tuple(Rewrite((Edit(name.span, form),)) for form in forms)
+    return f"`{name.text}` is a port: an index is pinned to it", Advice(words, fixes)
 
 
 def pinned_port(typer: Typer, world: World, entry: tree.IndexUse, *, reference: bool = True) -> str | None:
@@ -194,7 +206,7 @@ def pinned_port(typer: Typer, world: World, entry: tree.IndexUse, *, reference: 
         return None
     if name not in found:
         note = f"the ports of this topology are {listed(found)}"
-        help = typer.problems.near(name, found)
+        help = typer.problems.near(name, found, at=entry.port.span)
         typer.error("STM2006", f"there is no port `{name}`", entry.port.span, note, help=help)
         return None
     if reference and found[name]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stmlang.check.clauses import Written, in_force
+from stmlang.check.clauses import Written, in_force, with_index
 from stmlang.check.finish import Found, finish
 from stmlang.check.graphs import Graphs
-from stmlang.check.headers import ALLOWED, Declared, declared
+from stmlang.check.headers import Declared, declared
 from stmlang.check.modes import modes
 from stmlang.check.modules import Module
 from stmlang.check.places import Place
@@ -17,12 +17,14 @@ from stmlang.check.scope import Budget, NoNumber, Numbers, Scope, Site, World
 from stmlang.check.sizes import Settings, Sizer
 from stmlang.check.topologies import Topologies
 from stmlang.check.typer import Typer
-from stmlang.check.words import CORE, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.check.words import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.scan.expression import INDICES, Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
 from stmlang.scan.scan import Clause, Scan
 from stmlang.scan.topology import ports
+from stmlang.source.advice import Advice, replaced
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
+from stmlang.source.suggest import nearest
 from stmlang.syntax import tree
 
 _DEFAULTS = {"heads": 1.0, "key": 64.0, "value": 64.0}
@@ -154,9 +156,18 @@ class ScanChecker:
         for name in ("source", "transition"):
             if name not in gates:
                 note = "every scan says what a node adds, `source`, and what becomes of what it is given, `transition`"
-                help = self._problems.near(name, gates) or f"write `{name} = 1` for the simplest one"
+                help = self._instead_of(name, gates)
                 message = f"`{self._item.name.text}` has no `{name}`"
                 self._problems.error("STM1032", message, self._item.name.span, note, help=help)
+
+    def _instead_of(self, name: str, gates: dict[str, Declared]) -> Advice:
+        """A gate that may be the missing one under a misspelt name, or the simplest equation, before the brace at the end."""
+        near = nearest(name, [other for other in gates if other not in CORE])
+        if near is not None:
+            return replaced(f"if `{near}` is meant, call it `{name}`", gates[near].name.span, name)
+        last = self._item.span
+        brace = Span(last.file, last.end - 1, last.end)
+        return replaced(f"write `{name} = 1` for the simplest one", brace, f"\n    {name} = 1\n}}")
 
     def _gate(self, found: Found, world: World, name: str, gate: Declared) -> None:
         """Type the equations of one gate."""
@@ -213,12 +224,11 @@ def _refuse_free(typer: Typer, written: Written, index: Index, value: Expr) -> N
         help = f"pin it: `{gate}[{index} = {pinned}]`" if gate.isidentifier() else "make it a gate of its own, and pin that"
         typer.error("STM2008", f"`{index}` is free here", span, note, help=help)
         return
-    entries = [entry.span.text for entry in written.equation.indices]
-    left = f"`{name}[{', '.join(entries)}]`" if entries else f"`{name}`"
-    note = f"the left side, {left}, does not have the index `{index}`"
-    help = f"sum over it, `sum(..., over = {index})`"
+    note = f"the left side, `{' '.join(written.head.text.split())}`, does not have the index `{index}`"
+    help: str | Advice = f"sum over it, `sum(..., over = {index})`"
     if index in ALLOWED.get(name, INDICES):
-        help += f", or write `{name}[{', '.join([*entries, index])}] = ...`"
+        head = with_index(written.equation.span, index)
+        help = replaced(f"{help}, or write `{head.text} = ...`", head.span, head.text)
     typer.error("STM2008", f"`{index}` is free here", span, note, help=help)
 
 

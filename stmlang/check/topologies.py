@@ -9,20 +9,19 @@ from typing import assert_never
 
 from stmlang.check.graphs import Graphs
 from stmlang.check.modules import Module, NamedTopology
-from stmlang.check.places import EscapeError, Place, locate
+from stmlang.check.places import EscapeError, Place, locate, looked_in
 from stmlang.check.problems import arrows, listed
 from stmlang.check.scope import NAMED_SIZE, SIZE, NoNumber, Numbers
 from stmlang.check.sizes import Sizer
 from stmlang.check.words import CORE, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.scan.graph_files import FORMATS, SUFFIXES, suffix_of
 from stmlang.scan.sizes import SIZE_LIMIT
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
+from stmlang.source.advice import replaced
 from stmlang.source.span import Span
+from stmlang.source.suggest import nearest
 from stmlang.syntax import tree
 
-FORMATS = (
-    *("edgelist", "csv", "tsv", "graphml", "gml", "dot", "bif", "bench", "pajek", "newick", "nexus", "aiger", "ptb"),
-    *("d8", "d8_grass", "d8_taudem"),
-)
 MOST_FACTORS = 8
 MOST_AXES = 16
 DEEPEST_NAME = 100
@@ -116,7 +115,7 @@ class Topologies:
         elif name in module.names:
             self._problems.error("STM1011", f"`{name}` is a definition, not a topology", span)
         else:
-            help = self._problems.near(name, chain(module.topologies(), _FORMS))
+            help = self._problems.near(name, chain(module.topologies(), _FORMS), at=span)
             self._problems.error("STM1003", f"there is no topology `{name}`", span, help=help)
 
     # --- calls
@@ -135,7 +134,7 @@ class Topologies:
             self._problems.error("STM3002", f"a {kind.text} is not written like this", span, help=f"write {_FORMS[kind.text]}")
         else:
             note = f"the kinds are {listed(_FORMS)}"
-            help = self._problems.near(kind.text, _FORMS)
+            help = self._problems.near(kind.text, _FORMS, at=kind.span)
             self._problems.error("STM3001", f"there is no kind of topology `{kind.text}`", kind.span, note, help=help)
 
     def _regular(self, call: tree.TopologyCall, module: Module, numbers: Numbers) -> Regular | None:
@@ -224,11 +223,12 @@ class Topologies:
         form = item.format
         if form is not None and form.text not in FORMATS:
             note = f"the formats are {listed(FORMATS)}"
-            help = self._problems.near(form.text, FORMATS)
+            help = self._problems.near(form.text, FORMATS, at=form.span)
             self._problems.error("STM3402", f"there is no graph format `{form.text}`", form.span, note, help=help)
             return None
+        places = [module.place, *self._search]
         try:
-            found = locate(item.path, [module.place, *self._search])
+            found = locate(item.path, places)
         except EscapeError:
             rule = (
                 "graph files are read from the folder of the spec and the search path; `..` and absolute paths are not followed"
@@ -236,11 +236,27 @@ class Topologies:
             self._problems.error("STM3011", f'"{item.path}" lies outside of where a spec may read', item.path_span, rule)
             return None
         if found is None:
-            rule = "graph files are looked for in the folder of the spec, then along the search path"
-            help = self._problems.near(item.path, _files_beside(item.path, module.place))
+            rule = looked_in(places)
+            beside = chain.from_iterable(_files_beside(item.path, place) for place in places)
+            help = self._problems.near(item.path, beside, at=item.path_span, put='"{}"')
             self._problems.error("STM3010", f'there is no file "{item.path}"', item.path_span, rule, help=help)
             return None
+        if form is None and suffix_of(item.path) not in SUFFIXES:
+            self._unknown_suffix(item)
+            return None
         return FromFile(str(found.resolved), None if form is None else form.text, item.kind.text == "tree", item.span)
+
+    def _unknown_suffix(self, item: tree.TopologyFile) -> None:
+        """Report a path whose suffix names no format."""
+        suffix = suffix_of(item.path)
+        message = f"the suffix `{suffix}` names no graph format" if suffix else f'"{item.path}" has no suffix'
+        note = f"the suffix tells the format: {', '.join(SUFFIXES)}"
+        near = nearest(suffix, SUFFIXES) if suffix else None
+        help = "say which format it has, `as edgelist`, or convert it to one of them"
+        if near is not None:
+            right = f'"{item.path[: -len(suffix)]}{near}"'
+            help = replaced(f"did you mean `{right}`? If not, {help}", item.path_span, right)
+        self._problems.error("STM3402", message, item.path_span, note, f"the formats are {listed(FORMATS)}", help=help)
 
     # --- what holds of the whole
 

@@ -17,6 +17,7 @@ from stmlang.check.scope import NAMED_SIZE, Argument, Budget, NoNumber, Scope, S
 from stmlang.check.values import DEEPEST, Value, combined, folded
 from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
 from stmlang.scan.expression import Number, Power, Product, Sum
+from stmlang.source.advice import Advice, written
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -120,7 +121,7 @@ class Typer:
         return None if isinstance(number, NoNumber) else Value(Number(float(number), span))
 
     def _unknown(self, name: str, span: Span, scope: Scope) -> None:
-        misplaced = self._misplaced(name, scope)
+        misplaced = self._misplaced(name, span, scope)
         if misplaced is not None:
             message, note, help = misplaced
             self.error("STM1011", message, span, *([note] if note else []), help=help)
@@ -131,20 +132,24 @@ class Typer:
                 notes = ("a definition sees its parameters, `q`, `k`, `v` and the sizes, nothing else of a scan",)
             elif self.world.constant == NAMED_SIZE:
                 notes = ("a topology with a name sees its own axes only; one in place, behind `on`, sees the scan's numbers",)
-            help = self.problems.meant(name, self._visible(scope))
+            help = self.problems.meant(name, self._visible(scope), span)
             self.error("STM1001", f"there is no `{name}` here", span, *notes, help=help)
 
-    def _misplaced(self, name: str, scope: Scope) -> tuple[str, str | None, str | None] | None:
+    def _misplaced(self, name: str, span: Span, scope: Scope) -> tuple[str, str | None, str | Advice | None] | None:
         """What to say, why, and what to write where a name exists that does not stand for a value here."""
         if self.world.constant is not None and (name in INPUTS or name in FEATURES):
             return f"`{name}` differs from node to node", f"{self.world.constant} is a number", None
         if name in FEATURES:
             note = "features have no size that a spec knows; learned weights map them to a gate's indices"
-            return f"`{name}` stands outside of `linear`", note, f"write `linear({'x' if name == 'x' else 'x, e[out]'})`"
+            return (
+                f"`{name}` stands outside of `linear`",
+                note,
+                written(span, "linear(x)") if name == "x" else "write `linear(x, e[out])`",
+            )
         if name in INDEX_WORDS:
             return f"`{name}` is an index, not a value", "an index stands in square brackets, or behind `over =`", None
         if name == "eye":
-            return "`eye` needs its two indices", None, "write `eye[key, key']`"
+            return "`eye` needs its two indices", None, written(span, "eye[key, key']")
         if name in BUILT_IN or isinstance(scope.module.names.get(name), Definition):
             arguments = "out" if name == "degree" else "..."
             return f"`{name}` is a function", None, f"call it: `{name}({arguments})`"
@@ -167,7 +172,7 @@ class Typer:
             return self._expand(definition, call, scope, depth)
         if not scope.module.unknown(name) and f"{name}(" not in self.world.reported:
             self.world.reported.add(f"{name}(")
-            help = self.problems.meant(name, chain(scope.module.functions(), BUILT_IN))
+            help = self.problems.called(name, chain(scope.module.functions(), BUILT_IN), call.function.span)
             if name in self.world.gates or name in scope.parameters:
                 self.error(
                     "STM1011", f"`{name}` is not a function", call.function.span, help=f"write `{name}`, or `{name}[...]`"
@@ -210,7 +215,7 @@ class Typer:
         self.error("STM2026", "operations nest too deeply here", span, f"at most {DEEPEST} deep, definitions expanded")
 
     def error(
-        self, code: str, message: str, span: Span, *notes: str, help: str | None = None, labels: Iterable[Label] = ()
+        self, code: str, message: str, span: Span, *notes: str, help: str | Advice | None = None, labels: Iterable[Label] = ()
     ) -> None:
         """Report an error; one inside a definition's body also shows the call that led there."""
         labels = list(labels)

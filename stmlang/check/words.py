@@ -13,18 +13,22 @@ SIZES = ("heads", "key", "value", "track")
 CORE = ("source", "transition", "mark", "direct")
 INDEX_WORDS: dict[str, Index] = {index: index for index in INDICES}
 
+ALLOWED: dict[str, tuple[Index, ...]] = {
+    "source": ("out", "key", "value", "track"),
+    "transition": ("out", "in", "key", "key'", "value", "track", "track'"),
+    "mark": ("in", "key", "key'", "value", "track"),
+    "direct": ("key", "value"),
+    "q": ("key",),
+    "k": ("key",),
+    "v": ("value",),
+}
+"""The indices that a gate can have; a helper gate can have any."""
+
 ELEMENTWISE: dict[str, Function] = {function.value: function for function in Function}
 REDUCTIONS = {"sum": "sum", "mean": "mean", "largest": "max"}
 NORMALIZATIONS = {"softmax": "softmax", "l1norm": "l1", "l2norm": "l2"}
 LEAVES = ("linear", "param", "given")
 BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread", "degree")
-
-DEGREES: Mapping[str, str] = {
-    name: f"degree({index})"
-    for index in ("out", "in")
-    for name in (f"{index}degree", f"{index}_degree", f"degree_{index}", f"deg_{index}", f"{index}deg")
-} | dict.fromkeys(("deg", "degrees"), "degree(out)")
-"""What other languages call the number of a node's edges, and what it is here."""
 
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys((*BUILT_IN, "eye"), "is a built-in function"),

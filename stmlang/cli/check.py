@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stmlang.cli.options import add_json, add_settings
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0 if every file is right, else 1. Warnings are printed and change nothing."""
-    results = [(name, *_check(name, arguments.settings)) for name in arguments.files]
+    results = [(name, *_check(name, arguments.settings, arguments.search_path)) for name in arguments.files]
     wrong = [name for name, _, found in results if _errors(found)]
     if arguments.json:
         print_json({"ok": not wrong, "files": [_entry(*result) for result in results]})
@@ -33,12 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def _check(name: str, settings: dict[str, int | float]) -> tuple[Scan | None, tuple[Diagnostic, ...]]:
+def _check(name: str, settings: dict[str, int | float], search_path: list[Path]) -> tuple[Scan | None, tuple[Diagnostic, ...]]:
     """The scan that a file is about, if it is right and has one, and what was found."""
     from stmlang.cli.specs import examine_spec
 
     try:
-        found = examine_spec(name, settings)
+        found = examine_spec(name, settings, search_path)
     except SpecError as error:
         return None, error.diagnostics
     return found.scan, found.diagnostics

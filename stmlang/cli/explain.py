@@ -61,14 +61,14 @@ def _scan(arguments: argparse.Namespace) -> int:
     from stmlang.cli.specs import load_spec
     from stmlang.scan.show import show_scan
 
-    return _show(arguments, show_scan(load_spec(arguments.spec, arguments.settings)))
+    return _show(arguments, show_scan(load_spec(arguments)))
 
 
 def _facts(arguments: argparse.Namespace) -> int:
     from stmlang.cli.specs import load_spec
     from stmlang.facts import analyse, facts_json, show_facts
 
-    facts = analyse(load_spec(arguments.spec, arguments.settings))
+    facts = analyse(load_spec(arguments))
     if arguments.json:
         print_json(facts_json(facts))
         return 0
@@ -82,7 +82,7 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
     from stmlang.plan.show import explain_json, explain_text
     from stmlang.scan.topology import Runtime
 
-    scan = load_spec(arguments.spec, arguments.settings)
+    scan = load_spec(arguments)
     if isinstance(scan.topology, Runtime):
         facts, found = outlook_spec(scan, arguments)
         if arguments.json:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from stmlang.cli.files import replace_text
 from stmlang.cli.output import print_diagnostics, say, write_text
-from stmlang.source.diagnostic import SpecError
+from stmlang.source.advice import Command
+from stmlang.source.diagnostic import Diagnostic, SpecError
 
 NAME = "fmt"
 SUMMARY = "format specs"
@@ -37,6 +38,8 @@ def _format(name: str, check: bool, diff: bool) -> bool:
     from stmlang.cli.specs import read_source
     from stmlang.syntax.formatter import format_source
 
+    if name.startswith("std:"):
+        raise _of_the_library(name)
     source = read_source(name)
     text = format_source(source)
     changed = text != source.text
@@ -52,6 +55,13 @@ def _format(name: str, check: bool, diff: bool) -> bool:
             replace_text(Path(name), text)
             say(f"formatted {source.name}")
     return changed
+
+
+def _of_the_library(name: str) -> SpecError:
+    """The error for a name of the installed library, whose files are not the user's to rewrite."""
+    message = f"`{name}` is a spec of the installed library, and `fmt` rewrites files"
+    help = f"`stmlang show {name}` prints it; save that to a file of yours to change it"
+    return SpecError([Diagnostic("STM5101", message, None, help=help, fixes=(Command(("stmlang", "show", name)),))])
 
 
 def _difference(name: str, old: str, new: str) -> str:

@@ -132,7 +132,7 @@ def _source(arguments: argparse.Namespace) -> Source:
     from stmlang.cli.specs import open_door
     from stmlang.verify.contained import trials_of
 
-    return fuzz.Source(trials_of(open_door(arguments.spec), arguments.settings))
+    return fuzz.Source(trials_of(open_door(arguments.spec), arguments.settings, arguments.search_path))
 
 
 # --- looking

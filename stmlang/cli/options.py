@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from pathlib import Path
 from typing import Literal, cast
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -22,12 +23,13 @@ MODES = ("training", "inference")
 
 
 def add_spec(parser: argparse.ArgumentParser) -> None:
-    """SPEC and `--set`."""
+    """SPEC, `--set` and `--path`."""
     parser.add_argument("spec", metavar="SPEC", help="a path, `std:NAME` for one of the library, or `-` for standard input")
     add_settings(parser)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
+    """`--set` and `--path`: what a spec means besides its text."""
     parser.add_argument(
         "--set",
         dest="settings",
@@ -36,6 +38,19 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         action=CollectSettings,
         default={},
         help="a size or parameter of the spec; may be given several times",
+    )
+    add_path(parser)
+
+
+def add_path(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--path",
+        dest="search_path",
+        metavar="DIR",
+        type=folder,
+        action="append",
+        default=[],
+        help="look here too for imports and graph files, before STMLANG_PATH; may be given several times",
     )
 
 
@@ -67,6 +82,13 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 def add_batch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch", metavar="N", type=positive, default=1, help="how many scans a call evaluates (default: 1)")
+
+
+def folder(text: str) -> Path:
+    """A folder that is there."""
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return Path(text)
 
 
 def setting(text: str) -> tuple[str, int | float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -44,18 +44,19 @@ def _named(spec: str) -> str | Path:
     return spec if spec.startswith("std:") else Path(spec)
 
 
-def examine_spec(spec: str, settings: Mapping[str, int | float]) -> Examined:
+def examine_spec(spec: str, settings: Mapping[str, int | float], search_path: Sequence[Path]) -> Examined:
     """Everything there is to say about a spec. Raises SpecError only where there is no such text."""
     from stmlang.check import examine
 
-    return examine(open_door(spec), settings)
+    return examine(open_door(spec), settings, search_path=search_path)
 
 
-def load_spec(spec: str, settings: Mapping[str, int | float]) -> Scan:
+def load_spec(arguments: argparse.Namespace) -> Scan:
     """The checked scan of a spec; warnings are printed. Raises SpecError."""
     from stmlang.check import examine
 
-    found = examine(open_door(spec), settings, library_file=False)
+    spec = open_door(arguments.spec)
+    found = examine(spec, arguments.settings, search_path=arguments.search_path, library_file=False)
     if found.failed or found.scan is None:
         raise SpecError(found.diagnostics)
     print_diagnostics(found.diagnostics)
@@ -150,7 +151,7 @@ def sized_spec(arguments: argparse.Namespace) -> Scan:
     """The checked scan of a spec. Raises SpecError, also for sizes that are not bound (STM5001)."""
     from stmlang.plan.problem import regular_axes
 
-    scan = load_spec(arguments.spec, arguments.settings)
+    scan = load_spec(arguments)
     regular_axes(scan)
     return scan
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -26,7 +26,7 @@ from stmlang.plan.tuned import IGNORED, Device, look_up
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
-from stmlang.runtime.options import call_options, plain, settings, spec_text, target_name
+from stmlang.runtime.options import call_options, plain, search_path, settings, spec_text, target_name
 from stmlang.runtime.signature import Signature, call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import unbound
@@ -47,6 +47,7 @@ def compile(
     config: Mapping[str, ConfigValue] | None = None,
     scan: str | None = None,
     tuned: bool = True,
+    path: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     **sizes: int | float,
 ) -> CompiledScan | OpenScan | GraphScan:
     """Compile a spec: `std:...`, a path, or the text itself.
@@ -54,7 +55,9 @@ def compile(
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
     `auto` the one JAX runs on; `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over;
     `memory_limit` in bytes. `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the
-    last by default). What `stmlang tune` measured on this machine comes before what is predicted, unless `tuned` is off.
+    last by default). `path` is a folder, or several, where imports and graph files are looked for behind the folder of the file
+    that names them, and before those of the environment variable STMLANG_PATH. What `stmlang tune` measured on this machine
+    comes before what is predicted, unless `tuned` is off.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others; one whose graphs come at run time a `GraphScan`, whose `at` gives it graphs. Raises SpecError for
@@ -65,7 +68,8 @@ def compile(
     dtype, mode, batch, memory_limit, strategy, tuned, scan = options
     settled, target = settings(config), target_name(target)
     require_dtype(dtype)
-    checked = load(text, {name: plain(size) for name, size in sizes.items()}, scan=scan)
+    folders = search_path(path)
+    checked = load(text, {name: plain(size) for name, size in sizes.items()}, scan=scan, search_path=folders)
     chosen = target_of(machine() if target == "auto" else target)
 
     def finish(bound: Scan, on: Batch | None = None) -> CompiledScan:

@@ -91,6 +91,29 @@ def file_path(given: Any) -> Path:
     raise call_error("STM5010", f"`path` must name a file, not {given!r:.80}", help='give its path: `"scan.stmx"`')
 
 
+def search_path(given: Any) -> tuple[Path, ...]:
+    """Folders to look for files in: one, or a sequence of them. Raises SpecError (STM5010) for what is no folder."""
+    if isinstance(given, (str, bytes, PathLike)):
+        found = (_folder(given),)
+    elif isinstance(given, Sequence):
+        found = tuple(_folder(part) for part in cast(Sequence[Any], given))
+    else:
+        raise call_error("STM5010", f"`path` must be a folder or a list of folders, not {given!r:.80}")
+    missing = next((folder for folder in found if not folder.is_dir()), None)
+    if missing is not None:
+        help = "check it; it is taken from the current folder"
+        raise call_error("STM5010", f"`path` names `{missing}`, which is no folder", help=help)
+    return found
+
+
+def _folder(given: Any) -> Path:
+    if isinstance(given, (str, bytes, PathLike)):
+        name = os.fsdecode(cast(Any, given))
+        if "\0" not in name:
+            return Path(name)
+    raise call_error("STM5010", f"`path` must be a folder or a list of folders, not {given!r:.80}")
+
+
 def settings(config: Any) -> dict[str, ConfigValue] | None:
     """The settings of a strategy by name. Raises SpecError (STM5010) for anything but whole numbers and tuples of them."""
     if config is None:

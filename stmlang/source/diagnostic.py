@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from stmlang.source.advice import Fix
 from stmlang.source.span import Span
 
 
@@ -27,7 +28,8 @@ class Label:
 class Diagnostic:
     """One finding. `code` is a key of `stmlang.source.codes.CODES`.
 
-    `message` says what is wrong in one sentence; `notes` say why or what the rule is; `help` says what to write instead.
+    `message` says what is wrong in one sentence; `notes` say why or what the rule is; `help` says what to write instead, and
+    `fixes` say it to a machine as far as it can be said: alternatives, the likeliest first.
     `span` is None only where there is no text to point at (a run-time graph, a command line).
     """
 
@@ -38,6 +40,7 @@ class Diagnostic:
     help: str | None = None
     labels: tuple[Label, ...] = ()
     severity: Severity = Severity.ERROR
+    fixes: tuple[Fix, ...] = ()
 
 
 class SpecError(Exception):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
+from stmlang.source.advice import Call, Command, Fix, Rewrite
 from stmlang.source.diagnostic import Diagnostic, Severity
 from stmlang.source.span import Span
 
@@ -64,7 +65,20 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "notes": list(diagnostic.notes),
         "help": diagnostic.help,
         "labels": [{"message": label.message, **_place(label.span)} for label in diagnostic.labels],
+        "fixes": [_fix(fix) for fix in diagnostic.fixes],
     }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    match fix:
+        case Rewrite(edits=edits):
+            return {"kind": "edits", "edits": [{"text": edit.text, **_place(edit.span)} for edit in edits]}
+        case Command(words=words):
+            return {"kind": "command", "words": list(words)}
+        case Call(code=code):
+            return {"kind": "call", "code": code}
+        case _:
+            assert_never(fix)
 
 
 def printable(text: str, keep: str = "") -> str:

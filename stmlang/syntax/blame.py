@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+from stmlang.source.advice import Advice, Edit, Fix, Rewrite, fixes_of, replaced, words_of
 from stmlang.source.diagnostic import Diagnostic
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.suggest import nearest
-from stmlang.source.wording import listing, quoted
+from stmlang.source.wording import listing, quoted, shortened
+from stmlang.syntax.foreign import FORMS, ITEMS, STATEMENTS
 from stmlang.syntax.layout import ITEM_KINDS, NAME_KINDS, OPERATORS
-from stmlang.syntax.lexer import ITEM_WORDS, SIGNS, Token
+from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS, SIGNS, Token
 
 _WORDS = {
     "NAME": "a name",
@@ -34,6 +38,32 @@ _SETTING_EXAMPLES = {
 }
 
 
+SETTING_CHOICES: dict[str, tuple[str, ...]] = {
+    "directions": ("forward", "backward", "both", "all", "+", "-"),
+    "stabilize": ("P", "D", "auto", "none"),
+    "normalize": ("none", "sum", "mlstm"),
+    "read": ("after",),
+}
+_OTHER_SETTINGS = {
+    "bidirectional": "directions",
+    "direction": "directions",
+    "stability": "stabilize",
+    "normalization": "normalize",
+}
+_IMPORT = re.compile(
+    r"(?:import|include|require|using|open|load)[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]*(?=$|[#;])"
+)
+_FROM_IMPORT = re.compile(
+    r"from[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]+import[ \t]+"
+    r"\(?(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)\)?[ \t]*(?=$|[#;])"
+)
+
+
+def _setting_near(word: str) -> str | None:
+    """The setting that a word may be meant for."""
+    return _OTHER_SETTINGS.get(word.lower()) or nearest(word, SETTING_WORDS)
+
+
 def blame(source: SourceFile, tokens: list[Token], at: int, expected: set[str], braced: bool) -> Diagnostic:
     """The diagnostic for `tokens[at]`, where one of the kinds `expected` was; `braced` inside the braces of an item."""
     return _Blame(source, tokens, at, expected, braced).diagnostic()
@@ -42,6 +72,7 @@ def blame(source: SourceFile, tokens: list[Token], at: int, expected: set[str], 
 class _Blame:
     def __init__(self, source: SourceFile, tokens: list[Token], at: int, expected: set[str], braced: bool) -> None:
         self.source, self.expected, self.braced = source, expected, braced
+        self.tokens, self.at = tokens, at
         self.token = tokens[at]
         self.previous = tokens[at - 1] if at else None
 
@@ -61,6 +92,9 @@ class _Blame:
 
     def _ends(self) -> bool:
         return self.token.kind in ("SEPARATOR", "$END") or (self.token.kind == "RBRACE" and self.braced)
+
+    def _without(self, token: Token) -> tuple[Fix, ...]:
+        return (Rewrite((Edit(self._at(token), ""),)),)
 
     def _found(self) -> str:
         if self.token.kind == "$END":
@@ -82,7 +116,17 @@ class _Blame:
     # --- cases, the most telling first
 
     def diagnostic(self) -> Diagnostic:
-        for case in (self._reserved, self._setting, self._equal_sign, self._value, self._comma, self._outside, self._two_signs):
+        for case in (
+            self._reserved,
+            self._setting,
+            self._foreign,
+            self._misspelt,
+            self._equal_sign,
+            self._value,
+            self._comma,
+            self._outside,
+            self._two_signs,
+        ):
             found = case()
             if found is not None:
                 return found
@@ -100,6 +144,11 @@ class _Blame:
         return None
 
     def _reserved_word(self, word: Token) -> Diagnostic:
+        setting = self._setting_meant(word) if word.kind == "SETTING" and self.token.kind == "EQUAL" else None
+        if setting is not None:
+            words = f"a setting has no `=`: write `{setting.text}`"
+            message = f"`=` cannot follow the setting `{word.text}`"
+            return Diagnostic("STM0206", message, self._at(self.token), help=words, fixes=setting.fixes)
         what = "a setting" if word.kind == "SETTING" else "an item"
         return Diagnostic(
             "STM0206",
@@ -107,6 +156,14 @@ class _Blame:
             self._at(word),
             help=f"choose another name, such as `{word.text}_`",
         )
+
+    def _setting_meant(self, word: Token) -> Advice | None:
+        """`stabilize = P` as `stabilize P`, where a word or a sense follows the sign, and the statement's end soon."""
+        following = self.tokens[self.at + 1]
+        if following.kind not in NAME_KINDS | {"PLUS", "MINUS"} or following.text not in SETTING_CHOICES.get(word.text, ()):
+            return None
+        behind = Span(self.source, word.end, following.start)
+        return replaced(f"{word.text} {following.text}", behind, " ")
 
     def _setting(self) -> Diagnostic | None:
         if self.previous is None or self.previous.kind != "SETTING":
@@ -124,17 +181,80 @@ class _Blame:
                 f"an equation is `name = value`: `=` expected, found {self._found()}",
                 self._here(),
                 notes=("a statement begins with the name that it gives a value to",),
+                help="a gate is said once: write all of it behind one `=`" if self._augmented() else None,
             )
         return Diagnostic("STM0205", f"`=` expected{self._after()}, found {self._found()}", self._behind())
+
+    def _foreign(self) -> Diagnostic | None:
+        """A word of another language at the beginning of a statement, or behind a value that is complete."""
+        first, word = self._first(), self.token.text
+        begins = first is not None and self.tokens[first].text in STATEMENTS and self.at <= first + 2
+        if self.braced and begins and first is not None and (self.at > first or self.token.kind == "FROM"):
+            return self._no_word(self.tokens[first], STATEMENTS[self.tokens[first].text])
+        if self.braced and self.token.kind == "NAME" and word in STATEMENTS and "SEPARATOR" in self.expected:
+            return self._no_word(self.token, STATEMENTS[word])
+        previous = self.previous
+        if previous is not None and previous.kind == "NAME" and previous.text == "lambda" and "STAR" in self.expected:
+            return self._no_word(previous, f"{FORMS['def']}, outside of the scan")
+        return None
+
+    def _no_word(self, word: Token, help: str) -> Diagnostic:
+        return Diagnostic("STM0102", f"{quoted(word.text)} is not a word of the language", self._at(word), help=help)
+
+    def _first(self) -> int | None:
+        """Where the statement at hand begins, None where more than four tokens lie between."""
+        for back in range(self.at, max(-1, self.at - 5), -1):
+            if back == 0 or self.tokens[back - 1].kind in ("SEPARATOR", "LBRACE", "BROKEN"):
+                return back
+        return None
+
+    def _misspelt(self) -> Diagnostic | None:
+        """`stabilise P`, `let a = 1`: two words where an equation begins. The first is a setting misspelt, or too much."""
+        previous = self.previous
+        if not self.braced or previous is None or previous.kind != "NAME" or self._first() != self.at - 1:
+            return None
+        if "EQUAL" not in self.expected or self.token.kind not in NAME_KINDS | {"PLUS", "MINUS"}:
+            return None
+        following = self.tokens[self.at + 1].kind if self.at + 1 < len(self.tokens) else "$END"
+        near = _setting_near(previous.text)
+        if near is not None and following not in ("EQUAL", "LSQB"):
+            help = replaced(f"did you mean `{near}`?", self._at(previous), near)
+            message = f"there is no setting {quoted(previous.text)}"
+            note = f"the settings are {listing([f'`{word}`' for word in SETTING_WORDS], 'and')}"
+            return Diagnostic("STM2033", message, self._at(previous), (note,), help.text, fixes=help.fixes)
+        if self.token.kind not in NAME_KINDS or following not in ("EQUAL", "LSQB"):
+            return None
+        message = f"an equation begins with the name of its gate, and {quoted(previous.text)} stands before it"
+        help = Advice(
+            f"leave `{shortened(previous.text)}` away: `{shortened(self.token.text)} = ...`",
+            (Rewrite((Edit(Span(self.source, previous.start, self.token.start), ""),)),),
+        )
+        return Diagnostic("STM0205", message, self._at(previous), help=help.text, fixes=help.fixes)
+
+    def _augmented(self) -> bool:
+        """Whether this is `+=` or one of its kin."""
+        return self.at + 1 < len(self.tokens) and self.tokens[self.at + 1].kind == "EQUAL"
 
     def _value(self) -> Diagnostic | None:
         if "NUMBER" not in self.expected:
             return None
         if self.token.kind == "PLUS":
-            return Diagnostic("STM0208", "a value has no leading `+`", self._at(self.token), help="leave the `+` away")
+            return Diagnostic(
+                "STM0208",
+                "a value has no leading `+`",
+                self._at(self.token),
+                help="leave the `+` away",
+                fixes=self._without(self.token),
+            )
         closing = self.token.kind in ("RPAR", "RSQB")
         if closing and self.previous is not None and self.previous.kind == "COMMA":
-            return Diagnostic("STM0208", "a list does not end with a comma", self._at(self.previous), help="remove the comma")
+            return Diagnostic(
+                "STM0208",
+                "a list does not end with a comma",
+                self._at(self.previous),
+                help="remove the comma",
+                fixes=self._without(self.previous),
+            )
         if self.token.kind == "STRING":
             return Diagnostic("STM0208", "a value is expected, and a string is none", self._at(self.token))
         if self.token.kind == "PRIMED":
@@ -160,19 +280,47 @@ class _Blame:
         """Something at the top of a text that is no item."""
         if self.braced or "TOPOLOGY" not in self.expected:
             return None
-        near = nearest(self.token.text, ITEM_WORDS)
+        help = self._item_meant()
         return Diagnostic(
             "STM0210",
             f"an item is expected, found {self._found()}",
             self._at(self.token),
             notes=("equations and settings stand between the braces of a scan",) if self.token.kind in NAME_KINDS else (),
-            help=f"did you mean `{near}`?" if near else "an item begins with `topology`, `def`, `use` or `scan`",
+            help=words_of(help),
+            fixes=fixes_of(help),
         )
+
+    def _item_meant(self) -> str | Advice:
+        """What to write for a word with which no item begins."""
+        word, at = self.token.text, self._at(self.token)
+        item = ITEMS.get(word.lower())
+        if item == "use":
+            return Advice(FORMS["use"], self._as_use())
+        if item is not None:
+            return FORMS[item]
+        near = nearest(word, ITEM_WORDS)
+        return (
+            replaced(f"did you mean `{near}`?", at, near) if near else "an item begins with `topology`, `def`, `use` or `scan`"
+        )
+
+    def _as_use(self) -> tuple[Fix, ...]:
+        """`import a.b` as `use a.b`, and `from a.b import c, d` as `use a.b (c, d)`."""
+        start = self.token.start
+        line = self.source.text[start : self.source.bounds(self.source.position(start)[0])[1]]
+        match = _IMPORT.match(line) or _FROM_IMPORT.match(line)
+        if match is None:
+            return ()
+        path, names = match["path"], match.groupdict().get("names")
+        text = f"use {path} ({names.strip()})" if names else f"use {path}"
+        return (Rewrite((Edit(Span(self.source, start, start + match.end()), text),)),)
 
     def _two_signs(self) -> Diagnostic | None:
         """Signs that make sense alone but not here: a second `=`, a second bracket, a second arrow, a number for a node."""
         kind, previous = self.token.kind, self.previous
         here = self._at(self.token)
+        if kind == "DOT" and previous is not None and "SEPARATOR" in self.expected:
+            help = self._parts()
+            return Diagnostic("STM0201", "nothing has parts behind a `.`", here, help=help.text, fixes=help.fixes)
         if kind == "ARROW" and "SEPARATOR" in self.expected:
             return Diagnostic("STM0201", "only one `->` to an arrow", here, help="write `a -> b; b -> c`")
         if kind == "LSQB" and previous is not None and previous.kind == "RSQB":
@@ -180,7 +328,9 @@ class _Blame:
         if kind == "EQUAL" and "SEPARATOR" in self.expected:
             return Diagnostic("STM0201", "an equation has one `=`", here)
         if kind == "NUMBER" and "NAME" in self.expected:
-            return Diagnostic("STM0201", f"a name is expected, found the number {self._found()}", here)
+            inside = self.braced and "RSQB" not in self.expected and previous is not None and previous.kind in ("LSQB", "COMMA")
+            help = "indices have names, `out`, `in`, `key`; no entry is reached by its number" if inside else None
+            return Diagnostic("STM0201", f"a name is expected, found the number {self._found()}", here, help=help)
         if "SEPARATOR" in self.expected and (kind in _STARTS_VALUE or kind in ITEM_KINDS or kind in ("SETTING", "GRAPH")):
             return Diagnostic(
                 "STM0209",
@@ -189,6 +339,18 @@ class _Blame:
                 help="begin a new line, put a `;` between two statements, or write the operator that is missing",
             )
         return None
+
+    def _parts(self) -> Advice:
+        """`torch.nn.sigmoid` as `sigmoid`; what stands behind a value is called instead."""
+        assert self.previous is not None
+        last = self.at
+        while self.tokens[last].kind == "DOT" and self.tokens[last + 1].kind == "NAME":
+            last += 2
+        if self.previous.kind != "NAME" or last == self.at:
+            return Advice("functions stand before what they take: `f(a)`")
+        name = self.tokens[last - 1]
+        span = Span(self.source, self.previous.start, name.start)
+        return replaced(f"functions are called by their names alone: `{shortened(name.text)}`", span, "")
 
     def _general(self) -> Diagnostic:
         wanted = self._wanted()

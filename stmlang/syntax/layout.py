@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stmlang.source.advice import Advice, Edit, Rewrite, inserted, replaced
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
+from stmlang.source.wording import quoted
 from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS, Lexed, Token
 
 MAX_NESTING = 100
@@ -33,6 +35,7 @@ class _Open:
     token: Token
     graph: bool
     nested: int = 0  # minus signs and powers since the last operator that does not nest
+    supplied: bool = False  # whether it is missing in the text, which has been reported
 
 
 class Layout:
@@ -50,6 +53,9 @@ class Layout:
         self._line_start = 0
         self._indent = 0  # of the line on which the current statement begins
         self._too_deep = False
+        self._head: int | None = None  # where in `_out` the scan begins whose brace has not come yet
+        self._closed: _Open | None = None  # the brace of the scan that ended last
+        self._surplus = sum((token.kind == "RBRACE") - (token.kind == "LBRACE") for token in self._tokens)
 
     def run(self) -> list[Token]:
         for at, token in enumerate(self._tokens):
@@ -118,13 +124,73 @@ class Layout:
                 self._separator = self._separator or token
         if fresh and self._stack and not self._in_list() and self._begins_item(at):
             self._unclosed_brace()
+        if token.kind == "LBRACE" and self._in_graph():
+            self._unclosed_graph()
         if token.kind == "$END":
             if self._stack:
                 self._unclosed_brace()
             self._out.append(token)
             return
+        if not self._stack and self._ends_too_soon(at):
+            self._reopen()
+        if not self._stack and self._lacks_brace(at, fresh):
+            self._open_body()
+            if token.text == ":":
+                return
         self._separate(at, token)
         self._emit(self._contextual(at, token))
+
+    # --- braces that are missing, and ones too many
+
+    def _lacks_brace(self, at: int, fresh: bool) -> bool:
+        """Behind the head of a scan: whether its body begins here without a brace."""
+        token = self._tokens[at]
+        if self._head is None or token.kind == "LBRACE":
+            return False
+        if token.kind == "RBRACE" or (token.text == ":" and self._next_kind(at) in ("NEWLINE", "$END")):
+            return True
+        complete = any(before.kind == "ON" for before in self._out[self._head :])
+        return (fresh or complete) and self._begins_statement(at) and not self._begins_item(at)
+
+    def _open_body(self) -> None:
+        """Supply the brace of a body. A colon in its place has been reported already."""
+        assert self._head is not None
+        head, last = self._out[self._head :], self._out[-1]
+        behind = Token("LBRACE", "{", last.end, last.end)
+        if not self._colon_follows(last):
+            span = Span(self._lexed.source, last.start, last.end)
+            complete = any(token.kind == "ON" for token in head)
+            write = inserted("write `{` there", span, " {") if complete else "a scan begins with `scan name on chain(time) {`"
+            self._report(
+                "STM0201", f"`{{` expected after {quoted(last.text)}: the body of a scan begins with it", behind, help=write
+            )
+        self._out.append(Token("BROKEN", "", last.end, last.end))
+        self._out.append(behind)
+        self._stack.append(_Open(behind, False, supplied=True))
+        self._nesting += 1
+        self._separator = self._head = None
+
+    def _colon_follows(self, token: Token) -> bool:
+        return self._lexed.source.text[token.end :].lstrip(" \t")[:1] == ":"
+
+    def _ends_too_soon(self, at: int) -> bool:
+        """Whether a scan's equations go on behind the brace that ends it, in a text with a closing brace too many."""
+        previous = self._previous()
+        behind = self._closed is not None and previous is not None and previous.kind == "RBRACE"
+        return behind and self._surplus > 0 and self._begins_statement(at) and not self._begins_item(at)
+
+    def _reopen(self) -> None:
+        """Take the last brace as not written."""
+        brace, opened = self._out.pop(), self._closed
+        assert opened is not None
+        help = replaced("take it away", Span(self._lexed.source, brace.start, brace.end), "")
+        self._report(
+            "STM0203", "this `}` ends the scan, whose equations go on behind it", brace, (self._label(opened.token),), help
+        )
+        self._stack.append(opened)
+        self._nesting += 1
+        self._surplus -= 1
+        self._separator = self._separator or Token("SEMICOLON", "", brace.end, brace.end)
 
     def _line_breaks_off(self, at: int, token: Token) -> bool:
         """Inside ( or [ a line begins that cannot belong there: the bracket before it was left open."""
@@ -146,6 +212,8 @@ class Layout:
                 self._out.append(Token("SEPARATOR", separator.text, separator.start, separator.end))
                 begins = True
         if begins:
+            if not self._stack:
+                self._head = len(self._out) if token.kind == "SCAN" else None
             self._indent = token.start - self._line_start
             self._too_deep = False
             self._reset_nesting()
@@ -170,6 +238,8 @@ class Layout:
             return
         if kind in _OPENING:
             graph = kind == "LBRACE" and previous is not None and previous.kind == "GRAPH"
+            if kind == "LBRACE" and not self._stack and not graph:
+                self._head = None
             self._stack.append(_Open(token, graph))
             self._nesting += 1
         elif kind == "CARET" or (kind == "MINUS" and (previous is None or previous.kind not in _OPERAND_ENDS)):
@@ -203,7 +273,9 @@ class Layout:
             self._report("STM0203", f"this `{token.text}` closes nothing", token)
             self._out.append(token._replace(kind="BROKEN"))
             return
-        opened = self._pop().token
+        last = self._pop()
+        opened = last.token
+        self._closed = last if not self._stack and opened.kind == "LBRACE" and not last.graph else None
         if opened.kind != _CLOSING[token.kind]:
             right = {"LPAR": ")", "LSQB": "]"}[opened.kind]
             self._report(
@@ -211,7 +283,7 @@ class Layout:
                 f"this `{token.text}` cannot close `{opened.text}`",
                 token,
                 labels=(self._label(opened),),
-                help=f"write `{right}`",
+                help=replaced(f"write `{right}`", Span(self._lexed.source, token.start, token.end), right),
             )
             token = token._replace(kind="BROKEN")
         self._out.append(token)
@@ -226,9 +298,16 @@ class Layout:
         end = self._out[-1].end
         self._out.append(Token("BROKEN", "", end, end))
 
+    def _unclosed_graph(self) -> None:
+        """A brace stands inside the braces of a graph, which end before it."""
+        self._report_unclosed(self._pop().token)
+        end = self._out[-1].end
+        self._out.append(Token("RBRACE", "", end, end))
+
     def _unclosed_brace(self) -> None:
         """Report the innermost open brace and close all of them for the parser."""
-        self._report_unclosed(self._stack[-1].token)
+        if not self._stack[-1].supplied:
+            self._report_unclosed(self._stack[-1].token)
         end = self._out[-1].end
         while self._stack:
             self._pop()
@@ -238,11 +317,21 @@ class Layout:
     def _report_unclosed(self, opened: Token) -> None:
         end = self._out[-1].end
         closing = {"(": ")", "[": "]", "{": "}"}[opened.text]
-        behind = Token("$END", "", end, end)
-        self._report("STM0202", f"`{opened.text}` is never closed: `{closing}` expected", behind, labels=(self._label(opened),))
+        span = Span(self._lexed.source, end, end)
+        piece = "\n}" if closing == "}" else closing
+        self._lexed.report(
+            "STM0202",
+            f"`{opened.text}` is never closed: `{closing}` expected",
+            end,
+            end,
+            labels=(self._label(opened),),
+            fixes=(Rewrite((Edit(span, piece),)),),
+        )
 
     def _label(self, opened: Token) -> Label:
         return Label(Span(self._lexed.source, opened.start, opened.end), "opened here")
 
-    def _report(self, code: str, message: str, token: Token, labels: tuple[Label, ...] = (), help: str | None = None) -> None:
+    def _report(
+        self, code: str, message: str, token: Token, labels: tuple[Label, ...] = (), help: str | Advice | None = None
+    ) -> None:
         self._lexed.report(code, message, token.start, token.end, help=help, labels=labels)

@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from stmlang.source.advice import Advice, Fix, fixes_of, inserted, replaced, words_of
 from stmlang.source.diagnostic import Diagnostic, Label
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.wording import quoted
@@ -64,6 +65,17 @@ _FOREIGN = {
     "÷": ("/", "a quotient is written `/`"),
 }
 
+_CONDITION = "there are no conditions: `max`, `min`, `clip` and `relu` choose between values, `sigmoid` blends them"
+_STRAY = {
+    "'": "a name may end in one prime only",
+    ":": "sizes and values are given by `=`, and what belongs to a scan stands between `{` and `}`",
+    "@": "a product along an index is `sum(a * b, over = key)`",
+    "%": "there is no remainder: `sin` and `cos` are what repeats",
+    "\\": "a line goes on inside brackets, and behind an operator",
+    **dict.fromkeys("<>?!&|", _CONDITION),
+}
+"""What to do instead of what a character means in other languages."""
+
 _TOKEN = re.compile(
     r"""
     (?P<space>   [ \t\v\f\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff]+ )
@@ -71,9 +83,9 @@ _TOKEN = re.compile(
   | (?P<comment> \# [^\r\n]* )
   | (?P<word>    [^\W\d]\w*'? )
   | (?P<number>  (?: [0-9] | \.[0-9] ) (?: [eE][+-](?=[0-9]) | [\w.] )* )
-  | (?P<string>  " [^"\r\n]* "? )
-  | (?P<slashes> // [^\r\n]* | /\* (?: [^*\r\n] | \*(?!/) )* (?: \*/ )? )
-  | (?P<quoted>  (?<![\w']) (?: ' [^'\r\n]* '? | [“”„] [^“”"\r\n]* [“”"] ) )
+  | (?P<string>  " [^"\r\n]* " | " [^"\r\n]*? (?= [ \t]{0,9} (?: as [ \t]{1,9} \w{1,30} [ \t]{0,9} )? (?: [{;\r\n] | \Z ) ) )
+  | (?P<slashes> // [^\r\n]* | /\* (?: [^*] | \*(?!/) ){0,1000} \*/ | /\* [^\r\n]* )
+  | (?P<quoted>  (?<![\w']) (?: ' [^'\r\n]* ' | ' [^'\r\n]*? (?= [ \t]{0,9} (?: [{;\r\n] | \Z ) ) | [“”„] [^“”"\r\n]* [“”"] ) )
   | (?P<foreign> \*\* | == | := | => | <-(?!-) | → | < (?!=) | [≤−–—×·⋅∗÷] )
   | (?P<sign>    -> | <= | [()\[\]{}+\-*/^=,.;] )
   | (?P<stray>   . )
@@ -104,11 +116,22 @@ class Lexed:
     cut_off: Diagnostic | None = None  # where MAX_TOKENS was reached
 
     def report(
-        self, code: str, message: str, start: int, end: int, *, help: str | None = None, labels: tuple[Label, ...] = ()
+        self,
+        code: str,
+        message: str,
+        start: int,
+        end: int,
+        *,
+        help: str | Advice | None = None,
+        labels: tuple[Label, ...] = (),
+        fixes: tuple[Fix, ...] = (),
     ) -> None:
         """Note a fault. Faults come in the order of the text, so those past the limit are not wanted."""
         if len(self.diagnostics) < MAX_ERRORS:
-            self.diagnostics.append(Diagnostic(code, message, Span(self.source, start, end), help=help, labels=labels))
+            span = Span(self.source, start, end)
+            self.diagnostics.append(
+                Diagnostic(code, message, span, help=words_of(help), labels=labels, fixes=fixes or fixes_of(help))
+            )
 
 
 def lex(source: SourceFile) -> Lexed:
@@ -178,24 +201,60 @@ def _other(result: Lexed, kind: str, text: str, start: int) -> Token | None:
             return _number(result, text, start)
         case "string":
             if len(text) < 2 or not text.endswith('"'):
-                result.report("STM0104", "the string does not end on this line", start, end, help='add the closing `"`')
+                result.report(
+                    "STM0104",
+                    "the string does not end on this line",
+                    start,
+                    end,
+                    help=inserted('add the closing `"`', Span(result.source, start, end), '"'),
+                )
                 return Token("STRING", text + '"', start, end)
             return Token("STRING", text, start, end)
         case "quoted":
             path = f'"{text.strip(_QUOTES)}"'
-            result.report("STM0102", "strings stand between straight double quotes", start, end, help=f"write {quoted(path)}")
+            result.report(
+                "STM0102", "strings stand between straight double quotes", start, end, help=_put(result, start, end, path)
+            )
             return Token("STRING", path, start, end)
         case "slashes":
             result.report(
-                "STM0102", f"a comment starts with `#`, not with `{text[:2]}`", start, start + 2, help="write `# ...`"
+                "STM0102",
+                f"a comment starts with `#`, not with `{text[:2]}`",
+                start,
+                start + 2,
+                help=_comment(result, text, start),
             )
             return None
         case "foreign":
-            meant, rule = _FOREIGN[text]
-            result.report("STM0102", f"`{text}` is not a sign of the language", start, end, help=rule)
+            meant = _FOREIGN[text][0]
+            result.report(
+                "STM0102",
+                f"`{text}` is not a sign of the language",
+                start,
+                end,
+                help=_meant(text, Span(result.source, start, end)),
+            )
             return Token(SIGNS[meant], meant, start, end)
         case _:
             return _stray(result, text, start)
+
+
+def _meant(text: str, span: Span) -> Advice:
+    """A sign of another language as one of this. What would change the meaning in its place is left to the writer."""
+    meant, rule = _FOREIGN[text]
+    return Advice(rule) if text in ("<-", "<") else replaced(rule, span, meant)
+
+
+def _put(result: Lexed, start: int, end: int, text: str) -> Advice:
+    return replaced(f"write {quoted(text)}", Span(result.source, start, end), text)
+
+
+def _comment(result: Lexed, text: str, start: int) -> Advice:
+    """A comment of another language as one of this; of one in the middle of a line only the words."""
+    lines, span = text[2:].removesuffix("*/").splitlines(), Span(result.source, start, start + len(text))
+    ends = result.source.text[span.end : span.end + 1] in ("", "\r", "\n")
+    comment = "\n".join(f"# {line.strip(' *')}".rstrip() for line in lines or [""])
+    return replaced("write `# ...`", span, comment) if ends else Advice("write `# ...` at the end of the line")
 
 
 def _stray(result: Lexed, text: str, start: int) -> Token:
@@ -205,7 +264,7 @@ def _stray(result: Lexed, text: str, start: int) -> Token:
         shown = f"`{text}`" if text.isprintable() else f"U+{ord(text):04X}"
         name = unicodedata.name(text, "") if not text.isascii() else ""
         described = f"{shown} ({name.lower()})" if name else shown
-        extra = "a name may end in one prime only" if text == "'" else None
+        extra = _STRAY.get(text)
         result.report("STM0101", f"stray character {described}", start, start + 1, help=extra)
     return Token("BROKEN", text, start, start + 1)
 

@@ -16,6 +16,9 @@ from stmlang.syntax.build import BUILDERS
 from stmlang.syntax.layout import Layout
 from stmlang.syntax.lexer import MAX_ERRORS, Token, lex
 
+FOREIGN = "STM0102"
+"""The code of a statement that is written in another language."""
+
 
 def parse(source: SourceFile) -> tree.File:
     """The tree of a text. Raises `SpecError` with all its syntax errors, in the order of the text."""
@@ -30,7 +33,10 @@ def parse_tokens(source: SourceFile) -> tuple[tree.File, list[Token]]:
     tokens = Layout(lexed).run()
     automaton = _Automaton(source, tokens)
     items = automaton.run()
-    diagnostics = lexed.diagnostics + automaton.diagnostics
+    # What a statement of another language goes on with is wrong only as a part of it.
+    foreign = automaton.foreign
+    lexical = [one for one in lexed.diagnostics if one.span is None or not any(one.span.start in part for part in foreign)]
+    diagnostics = lexical + automaton.diagnostics
     if diagnostics:
         raise SpecError(_in_order(diagnostics)[:MAX_ERRORS])
     return tree.File(source, items, tuple(lexed.comments)), tokens
@@ -45,6 +51,7 @@ class _Automaton:
 
     def __init__(self, source: SourceFile, tokens: list[Token]) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.foreign: list[range] = []  # statements of another language, from where they were given up
         self._source = source
         self._tokens = tokens
         self._table = table.load()
@@ -64,6 +71,8 @@ class _Automaton:
                 continue
             if token.kind != "BROKEN":
                 self.diagnostics.append(blame(self._source, self._tokens, at, self._expected(), len(self._marks) > 1))
+                if self.diagnostics[-1].code == FOREIGN:
+                    self.foreign.append(range(token.start, self._tokens[self._end(at)].start))
             at = self._recover(at)
         return ()
 
@@ -150,6 +159,12 @@ class _Automaton:
                 return at
             depth += (kind == "LBRACE") - (kind == "RBRACE" and depth > 0)
             at += 1
+
+    def _end(self, at: int) -> int:
+        """The token that ends the statement that token `at` stands in."""
+        while self._tokens[at].kind not in ("SEPARATOR", "RBRACE", "$END"):
+            at += 1
+        return at
 
     def _first_kind(self, mark: int, at: int) -> str:
         """The kind of the first token of the statement at hand, whose stack begins at `mark`."""

@@ -6,8 +6,9 @@ and every size as its value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from hypothesis import reject
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from stmlang.check import Spec, examine
 from stmlang.check.modules import Definition, Loader, Module
+from stmlang.check.places import search_folders
 from stmlang.check.problems import Problems
 from stmlang.graph.build import dag_of
 from stmlang.scan.scan import Scan
@@ -41,12 +43,12 @@ Values = Mapping[str, int | float]
 Node = TypeVar("Node")
 
 
-def trials_of(spec: Spec, settings: Values) -> st.SearchStrategy[Trial]:
+def trials_of(spec: Spec, settings: Values, search_path: Sequence[Path] = ()) -> st.SearchStrategy[Trial]:
     """Trials of one spec: all sizes that `settings` leave open, also those with defaults, are drawn small.
 
     Raises SpecError where the spec is wrong, whatever its sizes.
     """
-    examined = examine(spec, settings, library_file=False)
+    examined = examine(spec, settings, search_path=search_path, library_file=False)
     if examined.scan is None or examined.failed:
         raise SpecError(examined.diagnostics)
     topology = examined.scan.topology
@@ -57,7 +59,7 @@ def trials_of(spec: Spec, settings: Values) -> st.SearchStrategy[Trial]:
 
     def trial(drawn: dict[str, int], values: str, seed: int, graphs: tuple[Listed, ...] | None) -> Trial:
         try:
-            return Trial(contained(spec, {**drawn, **settings}), GENERATOR, values, seed, graphs)
+            return Trial(contained(spec, {**drawn, **settings}, search_path), GENERATOR, values, seed, graphs)
         except SpecError:  # some sizes do not suit the spec
             reject()
 
@@ -89,14 +91,14 @@ def _factors(topology: Topology) -> tuple[Topology, ...]:
     return topology.factors if isinstance(topology, Product) else (topology,)
 
 
-def contained(spec: Spec, settings: Values) -> str:
+def contained(spec: Spec, settings: Values, search_path: Sequence[Path] = ()) -> str:
     """The spec's scan as a text that needs no other file and leaves no size open. Raises SpecError."""
-    examined = examine(spec, settings, library_file=False)
+    examined = examine(spec, settings, search_path=search_path, library_file=False)
     if examined.scan is None or examined.failed:
         raise SpecError(examined.diagnostics)
     scan, file = examined.scan, parse(spec.source)
     path = None if spec.path is None else spec.path.resolve()
-    module = Loader(Problems(spec.source), (), path).module(spec.source, file, spec.place)
+    module = Loader(Problems(spec.source), search_folders(search_path), path).module(spec.source, file, spec.place)
     item = next(item for item in module.scans if item.name.text == scan.name)
     called = _called(module, item)
     head = _head(item, scan, settings)

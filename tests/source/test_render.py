@@ -130,6 +130,7 @@ def test_json() -> None:
         "notes": ["n"],
         "help": None,
         "labels": [{"message": "here", "file": "o.stm", "line": 1, "column": 1, "end_line": 1, "end_column": 2}],
+        "fixes": [],
     }
 
 

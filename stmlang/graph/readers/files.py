@@ -7,7 +7,6 @@ import os
 import stat
 import zlib
 from gzip import BadGzipFile, GzipFile
-from pathlib import PurePath
 from typing import BinaryIO
 
 from stmlang.graph.readers.text import GraphFile
@@ -50,12 +49,6 @@ def path_text(path: object, span: Span | None = None) -> str:
     except TypeError:
         message = f"a graph file cannot be named by {shown(path)}"
         raise refusal("STM3401", message, span, "give its path, as a text or a `pathlib.Path`") from None
-
-
-def suffix_of(path: str) -> str:
-    """The suffix that tells the format, in lower case: the last one but for `.gz`."""
-    name = PurePath(path)
-    return (PurePath(name.stem) if name.suffix.lower() == ".gz" else name).suffix.lower()
 
 
 def refusal(code: str, message: str, span: Span | None, help: str | None = None) -> SpecError:

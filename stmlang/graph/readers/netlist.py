@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Bool
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.readers import aiger, bench, read
-from stmlang.graph.readers.files import open_file, path_text, refusal, suffix_of
+from stmlang.graph.readers import aiger, bench
+from stmlang.graph.readers.files import open_file, path_text, refusal
 from stmlang.graph.readers.finish import checked
+from stmlang.scan import graph_files
 
-SUFFIXES = {suffix: format for suffix, format in read.SUFFIXES.items() if format in ("bench", "aiger")}
+SUFFIXES = {suffix: format for suffix, format in graph_files.SUFFIXES.items() if format in ("bench", "aiger")}
 """Those of netlists, with the format that each stands for."""
 
 
@@ -31,7 +32,7 @@ def read_netlist(path: str) -> Netlist:
     """The circuit in a BENCH or AIGER file, nodes and edges as `read_graph` numbers them. Raises SpecError as it does, and
     STM3402 for any other format."""
     path = path_text(path)
-    suffix = suffix_of(path)
+    suffix = graph_files.suffix_of(path)
     if suffix not in SUFFIXES:
         raise refusal("STM3402", f"`{path}` is no netlist by its suffix", None, f"netlists end in {', '.join(SUFFIXES)}")
     file = open_file(path, SUFFIXES[suffix])

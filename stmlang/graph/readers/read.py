@@ -5,49 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.readers.files import open_file, path_text, suffix_of
+from stmlang.graph.readers.files import open_file, path_text
 from stmlang.graph.readers.finish import checked
 from stmlang.graph.readers.text import Found, Graph
+from stmlang.scan.graph_files import FORMATS, SUFFIXES, suffix_of
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import Span
 from stmlang.source.suggest import did_you_mean
-
-SUFFIXES: dict[str, str] = {
-    ".edgelist": "edgelist",
-    ".edges": "edgelist",
-    ".txt": "edgelist",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".graphml": "graphml",
-    ".gml": "gml",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".bif": "bif",
-    ".bench": "bench",
-    ".net": "pajek",
-    ".paj": "pajek",
-    ".newick": "newick",
-    ".nwk": "newick",
-    ".tre": "newick",
-    ".tree": "newick",
-    ".trees": "newick",
-    ".treefile": "newick",
-    ".nex": "nexus",
-    ".nexus": "nexus",
-    ".nxs": "nexus",
-    ".aag": "aiger",
-    ".aig": "aiger",
-    ".ptb": "ptb",
-    ".mrg": "ptb",
-    ".tif": "d8",
-    ".tiff": "d8",
-    ".asc": "d8",
-}
-"""The format that a suffix stands for, of two if the last is `.gz`.
-Each format has a module of its name beside this one, with a function `read`."""
-
-FORMATS: tuple[str, ...] = (*dict.fromkeys(SUFFIXES.values()), "d8_grass", "d8_taudem")
-"""All formats: those of suffixes, and the conventions of rasters, which no suffix tells."""
 
 
 def read_graph(path: str, format: str | None = None, tree: bool = False, span: Span | None = None) -> DAG:

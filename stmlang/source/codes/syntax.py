@@ -34,9 +34,10 @@ SYNTAX: dict[str, tuple[str, str]] = {
         "The character has no meaning in the language outside a comment.",
     ),
     "STM0102": (
-        "sign of another language",
+        "sign or word of another language",
         "The sign is how another language, or a typeset formula, writes something that is written differently here: "
-        "powers are `^`, equations `=`, comments start with `#`, an edge is `->`, the minus is the one on the keyboard.",
+        "powers are `^`, equations `=`, comments start with `#`, an edge is `->`, the minus is the one on the keyboard. "
+        "There are no conditions, loops or assignments.",
     ),
     "STM0103": (
         "malformed number",

@@ -46,7 +46,8 @@ TOPOLOGY: dict[str, tuple[str, str]] = {
     ),
     "STM3010": (
         "graph file not found",
-        "Graph files are looked for in the folder of the spec, then along the search path.",
+        "Graph files are looked for in the folder of the spec, then along the search path: the folders of `--path` or "
+        "`path=`, then those of `STMLANG_PATH`.",
     ),
     "STM3011": (
         "graph file outside of its root",
