@@ -202,7 +202,8 @@ def _over_missing(typer: Typer, call: tree.Call, value: Value | None) -> None:
     if free:
         help = Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in free[:MOST_LISTED]), fixes)
     elif site is not None and site.gate in ALLOWED:
-        index = next((index for index in ALLOWED[site.gate] if index not in site.indices), "key")
+        missing: list[Index] = [index for index in ALLOWED[site.gate] if index not in site.indices]
+        index = missing[0] if missing else "key"
         head = with_index(site.span, index)
         words = f"its argument has no index yet: write `{head.text} = ... {name}(..., over = {index})`"
         help = Advice(words, (Rewrite((head, _said(call, index))),))

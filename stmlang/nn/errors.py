@@ -16,7 +16,7 @@ from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import plain, whole_number
-from stmlang.runtime.signature import array_problem, call_error, is_array
+from stmlang.runtime.signature import array_problem, call_error, is_array, shape_help
 from stmlang.source.diagnostic import SpecError
 
 Scanned = TypeVar("Scanned", bound=CompiledScan | OpenScan | GraphScan)
@@ -25,14 +25,15 @@ Scanned = TypeVar("Scanned", bound=CompiledScan | OpenScan | GraphScan)
 # --- arrays
 
 
-def require_array(name: str, array: Any, shape: tuple[int, ...]) -> Array:
-    """The array, if it has the shape and holds floating point numbers. Raises SpecError (STM5201, STM5203, STM5205) if not."""
+def require_array(name: str, array: Any, shape: tuple[int, ...], op: CompiledScan | None = None) -> Array:
+    """The array, if it has the shape and holds floating point numbers. `op` is the scan that the shape belongs to.
+
+    Raises SpecError (STM5201, STM5203, STM5205) if not.
+    """
     floating = require_floats(name, array)
     if floating.shape == shape:
         return floating
-    lead = floating.ndim - len(shape)
-    batched = lead > 0 and floating.shape[lead:] == shape
-    help = "a layer takes one example: map it over the batch with `jax.vmap(layer)`" if batched else None
+    help = shape_help(name, shape, floating.shape, "layer", op is not None and op.compilation.at_run_time)
     raise call_error("STM5201", f"`{name}` must have the shape {shape}, not {floating.shape}", help=help)
 
 

@@ -146,7 +146,7 @@ class ScanLayer(eqx.Module):
         once = end_features is x
         x = require_floats("x", x)
         op = self._op(x, on)
-        require_array("x", x, (*op.node_shape, self.dim))
+        require_array("x", x, (*op.node_shape, self.dim), op)
         edges, ends = self._edges(op, edge_features, end_features)
         known = self.leaves.given(given, op)
         of_nodes, of_edges = self.leaves.weights(self.dim, self.edge_dim)
@@ -172,11 +172,11 @@ class ScanLayer(eqx.Module):
             shape = (op.edge_count, self.edge_dim)
             if edge_features is None:
                 raise call_error("STM5202", f"`edge_features` is missing; its shape is {shape}")
-            edges = require_array("edge_features", edge_features, shape).astype(op.dtype)
+            edges = require_array("edge_features", edge_features, shape, op).astype(op.dtype)
             if end_features is None:
                 return edges, None
             shape = (*op.node_shape, self.edge_dim)
-            return edges, require_array("end_features", end_features, shape).astype(op.dtype)
+            return edges, require_array("end_features", end_features, shape, op).astype(op.dtype)
         for name, array in (("edge_features", edge_features), ("end_features", end_features)):
             if array is not None:
                 message = f"scan `{op.scan.name}` reads no edge features, and `{name}` were given"

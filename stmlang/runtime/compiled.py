@@ -27,7 +27,7 @@ from stmlang.plan.candidate import Candidate
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.runtime.options import node_shape, whole_number, word
-from stmlang.runtime.signature import Signature, call_error, check_arguments, flag
+from stmlang.runtime.signature import Signature, call_error, check_arguments, flag, mapped
 from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
 
@@ -102,7 +102,7 @@ class CompiledScan(eqx.Module):
         """
         inputs = {"q": q, "k": k, "v": v}
         return_state = flag("return_state", return_state)
-        check_arguments(self.signature, inputs, gates, initial)
+        check_arguments(self.signature, inputs, gates, initial, padded=self.compilation.at_run_time)
         start = None if initial is None else tuple(dict(state) for state in initial)
         program = self.compilation.program
         h, state = cast(tuple[Array, State | None], _call(program, self.tables, inputs, dict(gates), start, return_state))
@@ -129,7 +129,7 @@ class CompiledScan(eqx.Module):
             name: jnp.zeros(shape, jnp.float32) if given[name] is None else given[name]
             for name, shape in self.signature.inputs.items()
         }
-        check_arguments(self.signature, inputs, gates, None)
+        check_arguments(self.signature, inputs, gates, None, padded=self.compilation.at_run_time)
         tables = self.tables if program is self.compilation.program else _device(program.tables)
         return cast(Array, _gating(program, tables, inputs, dict(gates)))
 
@@ -160,7 +160,7 @@ class CompiledScan(eqx.Module):
         """`reference` with the final state."""
         from stmlang.verify.reference import reference
 
-        check_arguments(self.signature, {"q": q, "k": k, "v": v}, gates, initial)
+        check_arguments(self.signature, {"q": q, "k": k, "v": v}, gates, initial, padded=self.compilation.at_run_time)
         query, key, value = (np.asarray(array, np.float64) for array in (q, k, v))
         leaves = {name: np.asarray(array, np.float64) for name, array in gates.items()}
         state = None
@@ -199,7 +199,9 @@ class CompiledScan(eqx.Module):
         """This scan, if node arrays have this shape. Raises SpecError (STM5201) if not. (`OpenScan` compiles for it.)"""
         shape, expected = node_shape(nodes), self.node_shape
         if shape != expected:
-            raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with {expected}, not {shape}")
+            lead = len(shape) - len(expected)
+            help = mapped("op") if lead > 0 and shape[lead:] == expected else None
+            raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with {expected}, not {shape}", help=help)
         return self
 
     @property

@@ -13,7 +13,7 @@ from stmlang.lower.states import State
 from stmlang.plan.problem import unbound_error
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.options import node_shape, plain
-from stmlang.runtime.signature import call_error
+from stmlang.runtime.signature import call_error, mapped
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import bind, regular_part, unbound
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
@@ -54,7 +54,8 @@ class OpenScan:
         fits = len(shape) == len(axes) and all(axis.size in (None, given) for axis, given in zip(axes, shape, strict=True))
         if not fits:
             names = ", ".join(axis.name if axis.size is None else str(axis.size) for axis in axes)
-            raise call_error("STM5201", f"node arrays of scan `{self.scan.name}` begin with the axes ({names}), not {shape}")
+            message = f"node arrays of scan `{self.scan.name}` begin with the axes ({names}), not {shape}"
+            raise call_error("STM5201", message, help=mapped("op") if len(shape) > len(axes) else None)
         open_axes = unbound(self.scan)
         sizes = {axis.name: size for axis, size in zip(axes, shape, strict=True) if axis.name in open_axes}
         return self.bind(**sizes).at(shape)

@@ -13,6 +13,7 @@ import numpy as np
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import Shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
 from stmlang.scan.scan import Scan
+from stmlang.source.advice import Advice, Call, fixes_of, words_of
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.suggest import did_you_mean
 
@@ -44,23 +45,45 @@ class Signature:
         )
 
 
-def call_error(code: str, message: str, notes: tuple[str, ...] = (), help: str | None = None) -> SpecError:
+def call_error(code: str, message: str, notes: tuple[str, ...] = (), help: str | Advice | None = None) -> SpecError:
     """A SpecError about the data of a call."""
-    return SpecError([Diagnostic(code, message, None, notes, help)])
+    return SpecError([Diagnostic(code, message, None, notes, words_of(help), fixes=fixes_of(help))])
 
 
-def check_arguments(signature: Signature, inputs: Mapping[str, Any], gates: Any, initial: Any) -> None:
-    """Raises SpecError (STM52xx) that names every argument that does not fit, what is expected, and what was given."""
+def mapped(what: str) -> Advice:
+    """The advice to map a scan or a layer over the batch that it was given."""
+    call = f"jax.vmap({what})"
+    return Advice(f"scans and layers take one example: map over the batch with `jax.vmap`, `{call}`", (Call(call),))
+
+
+def shape_help(name: str, shape: Shape, given: Shape, what: str, padded: bool) -> Advice | None:
+    """What to do about an array of another shape: map over a batch axis, or fill up what a batch of graphs takes.
+
+    `what` is called with it; `padded` says that its graphs came at run time.
+    """
+    lead = len(given) - len(shape)
+    if lead > 0 and given[lead:] == shape:
+        return mapped(what)
+    if not padded or len(given) != len(shape) or given[1:] != shape[1:]:
+        return None
+    kind = "edges" if "edge" in name else "nodes"
+    words = f"a batch fills its graphs up: `batch.{kind}([{name}, ...])` lays out what each graph has, padding included"
+    return Advice(words, (Call(f"batch.{kind}([{name}])"),) if name.isidentifier() else ())
+
+
+def check_arguments(signature: Signature, inputs: Mapping[str, Any], gates: Any, initial: Any, *, padded: bool = False) -> None:
+    """Raises SpecError (STM52xx) that names every argument that does not fit, what is expected, and what was given. `padded`
+    says that the graphs came at run time, so that a batch lays the arrays out."""
     found: list[Diagnostic] = []
     for name, shape in signature.inputs.items():
-        _check_array(found, f"`{name}`", shape, inputs[name])
+        _check_array(found, name, shape, inputs[name], padded)
     leaves = _mapping(gates)
     if leaves is None:
         raise call_error("STM5203", f"`gates` must be a dictionary of arrays by leaf name, not {type(gates).__name__}")
     _check_names(found, "gate leaf", signature.gates, leaves)
     for name, shape in signature.gates.items():
         if name in leaves:
-            _check_array(found, f'`gates["{name}"]`', shape, leaves[name])
+            _check_array(found, f'gates["{name}"]', shape, leaves[name], padded)
     if initial is not None:
         _check_state(found, signature.initial, initial)
     if found:
@@ -87,7 +110,7 @@ def _check_state(found: list[Diagnostic], expected: tuple[dict[str, Shape], ...]
         _check_names(found, "port", shapes, state)
         for port, shape in shapes.items():
             if port in state:
-                _check_array(found, f'`initial[{number}]["{port}"]`', shape, state[port])
+                _check_array(found, f'initial[{number}]["{port}"]', shape, state[port])
 
 
 def _check_names(found: list[Diagnostic], what: str, expected: Mapping[str, Shape], given: Mapping[str, Any]) -> None:
@@ -101,17 +124,15 @@ def _check_names(found: list[Diagnostic], what: str, expected: Mapping[str, Shap
             found.append(Diagnostic("STM5202", message, None))
 
 
-def _check_array(found: list[Diagnostic], name: str, shape: Shape, array: Any) -> None:
-    kind = array_problem(name, array)
+def _check_array(found: list[Diagnostic], name: str, shape: Shape, array: Any, padded: bool = False) -> None:
+    kind = array_problem(f"`{name}`", array)
     if kind is not None:
         found.append(kind)
     given = tuple(array.shape) if is_array(array) else tuple(shape)
     if given != tuple(shape):
-        help = None
-        if len(given) == len(shape) + 1 and given[1:] == tuple(shape):
-            help = "the scan is unbatched: map it over the batch with `jax.vmap(op)`"
-        message = f"{name} must have the shape {tuple(shape)}, not {given}"
-        found.append(Diagnostic("STM5201", message, None, help=help))
+        help = shape_help(name, tuple(shape), given, "op", padded)
+        message = f"`{name}` must have the shape {tuple(shape)}, not {given}"
+        found.append(Diagnostic("STM5201", message, None, help=words_of(help), fixes=fixes_of(help)))
 
 
 def is_array(given: Any) -> bool:
