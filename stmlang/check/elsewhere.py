@@ -24,10 +24,26 @@ NAMES: Mapping[str, str] = {
     **dict.fromkeys(("values", "V"), "v"),
     **dict.fromkeys(("identity", "Identity"), "eye[key, key']"),
     "PI": "pi",
-    "num_heads": "heads",
-    "n_heads": "heads",
+    **dict.fromkeys(("true", "True"), "1"),
+    **dict.fromkeys(("false", "False"), "0"),
 }
 """Other names of values, and what to write for them."""
+
+NO_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("h", "hidden", "state", "c", "C", "carry"), "a state is no gate: `transition` carries it on, and `mark` reads it"
+    ),
+    **dict.fromkeys(("inf", "nan", "NaN", "None", "null", "infinity"), "gates are finite numbers"),
+}
+"""Values that there are not, and what is there instead."""
+
+SIZES_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("num_heads", "n_heads", "nheads", "n_head", "head", "H"), "heads"),
+    **dict.fromkeys(("d_key", "dk", "d_k", "key_dim", "head_dim", "d_head", "d_state"), "key"),
+    **dict.fromkeys(("d_value", "dv", "d_v", "value_dim"), "value"),
+    **dict.fromkeys(("tracks", "n_tracks", "num_tracks"), "track"),
+}
+"""Other names of the sizes of the state."""
 
 FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("maximum", "fmax"), "max"),

@@ -146,7 +146,10 @@ def _edge_feature(typer: Typer, expression: tree.Indexed, site: Site) -> Feature
     index = entries[0][1]
     if typer.world.regular and typer.world.topology is not None:
         note = "the edges of chains and grids have no features; a gate's `out` tells ports apart already"
-        help = replaced("write `linear(x)`", expression.span, "x")
+        text = expression.span.file.text[: expression.span.start]
+        comma = text.rstrip()[-1:] == ","
+        start = len(text.rstrip()) - 1 if comma else expression.span.start
+        help = replaced("write `linear(x)`", Span(expression.span.file, start, expression.span.end), "" if comma else "x")
         typer.error("STM2022", "there are no edge features on this topology", expression.span, note, help=help)
         return None
     if index not in site.indices:

@@ -28,6 +28,13 @@ _OTHER_WORDS = {
     **dict.fromkeys(("xlstm", "lstm"), "mlstm"),
 }
 """What else a choice may be called."""
+_OTHER_DIRECTIONS = {
+    **dict.fromkeys(("bidirectional", "bidirected", "two", "twoway"), "both"),
+    **dict.fromkeys(("reverse", "reversed", "right_to_left", "down"), "backward"),
+    **dict.fromkeys(("causal", "left_to_right", "up", "unidirectional"), "forward"),
+    **dict.fromkeys(("every", "any", "four", "multidirectional"), "all"),
+}
+"""What else a set of directions may be called."""
 _NAMED = ("forward", "backward", "both", "all")
 
 
@@ -110,7 +117,10 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
     if len(words) > 1 or words[0].text not in _NAMED:
         word = words[1] if words[0].text in _NAMED else words[0]
         wrong = f"`directions {words[0].text}` cannot go on with" if word is not words[0] else "`directions` cannot be"
+        meant = _OTHER_DIRECTIONS.get(word.text.lower()) if word is words[0] else None
         help = problems.near(word.text, (*_NAMED, "concat"), at=word.span)
+        if meant is not None:
+            help = replaced(f"write `directions {meant}`", word.span, meant)
         problems.error("STM2033", f"{wrong} `{word.text}`", word.span, usage, help=help)
         return
     if topology is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from stmlang.check.places import STANDARD, EscapeError, Found, Place, library, locate, looked_in, place_of
 from stmlang.check.problems import Problems, arrows, listed
 from stmlang.check.words import KINDS_OF_TOPOLOGY, RESERVED
+from stmlang.source.advice import Advice, replaced
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
 from stmlang.source.reading import read
 from stmlang.source.span import SourceFile, Span
@@ -173,10 +174,19 @@ class Loader:
                 f"there is no file `{relative}`",
                 span,
                 note,
-                help=self._problems.near(".".join(words), _beside(words, places), at=span),
+                help=self._name_of(words, places, span)
+                or self._problems.near(".".join(words), _beside(words, places), at=span),
             )
             return None
         return self._load(found, span)
+
+    def _name_of(self, words: Sequence[str], places: Sequence[Place], span: Span) -> Advice | None:
+        """`use a.b.f` as `use a.b (f)`, where there is a file `a/b.stm`."""
+        inner = words[1:-1] if words[0] == STANDARD else words[:-1]
+        if not inner or locate("/".join(inner) + ".stm", places) is None:
+            return None
+        path = f"{'.'.join(words[:-1])} ({words[-1]})"
+        return replaced(f"write `use {path}` if `{words[-1]}` is a name of that file", span, path)
 
     def _load(self, found: Found, span: Span) -> Module | None:
         path = found.resolved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ STANDARD = "std"
 
 ENVIRONMENT = "STMLANG_PATH"
 """The environment variable that names folders of the search path, separated as in PATH."""
+_DEFINITION = re.compile(r"^def[ \t]+(\w+)", re.MULTILINE)
 MOST_FOLDERS = 8
 """Folders in a message."""
 
@@ -62,6 +64,20 @@ def library_specs() -> list[str]:
     """The names of the library's files, `plstm/image_p`, in order."""
     root = library()
     return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.stm"))
+
+
+@cache
+def library_functions() -> dict[str, str]:
+    """The definitions that the library's files declare, each with the path that `use` names its file by."""
+    found: dict[str, str] = {}
+    for name in library_specs():
+        try:
+            text = (library() / f"{name}.stm").read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+        for match in _DEFINITION.finditer(text):
+            found.setdefault(match[1], f"{STANDARD}.{name.replace('/', '.')}")
+    return found
 
 
 @dataclass(frozen=True)

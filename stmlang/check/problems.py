@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from stmlang.check.elsewhere import DEGREES, FUNCTIONS, NAMES, NO_FUNCTIONS
+from stmlang.check.elsewhere import DEGREES, FUNCTIONS, NAMES, NO_FUNCTIONS, NO_NAMES
+from stmlang.check.places import library_functions
 from stmlang.source.advice import Advice, fixes_of, replaced, words_of, written
 from stmlang.source.diagnostic import Diagnostic, Label, Severity
 from stmlang.source.span import SourceFile, Span
@@ -60,6 +61,8 @@ class Problems:
 
     def meant(self, name: str, known: Iterable[str], at: Span) -> str | Advice | None:
         """What to write for the name of a value that means nothing: its name here, or else a known name that is near."""
+        if name in NO_NAMES:
+            return NO_NAMES[name]
         return written(at, NAMES[name]) if name in NAMES else self.near(name, known, at=at)
 
     def called(self, name: str, known: Iterable[str], at: Span) -> str | Advice | None:
@@ -68,7 +71,9 @@ class Problems:
             return NO_FUNCTIONS[name]
         if name in DEGREES:
             return f"write `{DEGREES[name]}`"
-        return written(at, FUNCTIONS[name]) if name in FUNCTIONS else self.near(name, known, at=at)
+        if name in FUNCTIONS:
+            return written(at, FUNCTIONS[name])
+        return self.near(name, known, at=at) or _of_the_library(name, at)
 
     @property
     def failed(self) -> bool:
@@ -85,6 +90,15 @@ class Problems:
             return 2 if span.file is self._main else 1, span.file.name, span.start, span.end
 
         return tuple(sorted(self._found.values(), key=place))
+
+
+def _of_the_library(name: str, at: Span) -> Advice | None:
+    """The import that brings a function of the installed library."""
+    path = library_functions().get(name)
+    if path is None:
+        return None
+    line = f"use {path} ({name})"
+    return replaced(f"`{line}` brings it", Span(at.file, 0, 0), f"{line}\n")
 
 
 def arrows(names: Sequence[str]) -> str:

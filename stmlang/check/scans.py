@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stmlang.check.clauses import Written, in_force, with_index
+from stmlang.check.elsewhere import SIZES_ELSEWHERE
 from stmlang.check.finish import Found, finish
 from stmlang.check.graphs import Graphs
 from stmlang.check.headers import Declared, declared
@@ -162,7 +163,8 @@ class ScanChecker:
 
     def _instead_of(self, name: str, gates: dict[str, Declared]) -> Advice:
         """A gate that may be the missing one under a misspelt name, or the simplest equation, before the brace at the end."""
-        near = nearest(name, [other for other in gates if other not in CORE])
+        letter = name[0].upper()
+        near = letter if letter in gates else nearest(name, [other for other in gates if other not in CORE])
         if near is not None:
             return replaced(f"if `{near}` is meant, call it `{name}`", gates[near].name.span, name)
         last = self._item.span
@@ -198,7 +200,10 @@ class ScanChecker:
         for parameter in self._item.parameters:
             name = parameter.name.text
             if name in sizes and name not in SIZES and name not in self._sizer.asked:
-                self._problems.warn("STM1035", f"nothing uses the parameter `{name}`", parameter.span)
+                meant = SIZES_ELSEWHERE.get(name)
+                said = meant is None or any(other.name.text == meant for other in self._item.parameters)
+                help = None if meant is None or said else replaced(f"did you mean `{meant}`?", parameter.name.span, meant)
+                self._problems.warn("STM1035", f"nothing uses the parameter `{name}`", parameter.span, help=help)
 
 
 def _site(gate: str, indices: tuple[Index, ...], written: Written) -> Site:

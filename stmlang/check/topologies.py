@@ -72,6 +72,9 @@ class Topologies:
             case tree.TopologyRuntime():
                 factor = self._runtime(expression, module, numbers)
             case tree.TopologyInline():
+                if expression.kind.text not in ("tree", "dag"):
+                    self._wrong_kind(expression.kind, expression.span)
+                    return None
                 factor = self._graphs.build(expression)
             case tree.TopologyFile():
                 factor = self._file(expression, module)

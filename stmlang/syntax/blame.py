@@ -53,6 +53,7 @@ _OTHER_SETTINGS = {
 _IMPORT = re.compile(
     r"(?:import|include|require|using|open|load)[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]*(?=$|[#;])"
 )
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _FROM_IMPORT = re.compile(
     r"from[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]+import[ \t]+"
     r"\(?(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)\)?[ \t]*(?=$|[#;])"
@@ -149,12 +150,15 @@ class _Blame:
             words = f"a setting has no `=`: write `{setting.text}`"
             message = f"`=` cannot follow the setting `{word.text}`"
             return Diagnostic("STM0206", message, self._at(self.token), help=words, fixes=setting.fixes)
+        help = f"choose another name, such as `{word.text}_`"
+        if word.kind == "SETTING" and self.token.kind == "EQUAL":
+            help = f"a setting has no `=`: {_SETTING_EXAMPLES[word.text]}; a gate has another name"
         what = "a setting" if word.kind == "SETTING" else "an item"
         return Diagnostic(
             "STM0206",
             f"{quoted(word.text)} cannot be a name here: the word begins {what}",
             self._at(word),
-            help=f"choose another name, such as `{word.text}_`",
+            help=help,
         )
 
     def _setting_meant(self, word: Token) -> Advice | None:
@@ -183,7 +187,10 @@ class _Blame:
                 notes=("a statement begins with the name that it gives a value to",),
                 help="a gate is said once: write all of it behind one `=`" if self._augmented() else None,
             )
-        return Diagnostic("STM0205", f"`=` expected{self._after()}, found {self._found()}", self._behind())
+        first = self._first()
+        body = first is not None and self.tokens[first].kind == "DEF" and self.token.kind == "LBRACE"
+        help = "a definition is one expression: `def name(a, b) = ...`" if body else None
+        return Diagnostic("STM0205", f"`=` expected{self._after()}, found {self._found()}", self._behind(), help=help)
 
     def _foreign(self) -> Diagnostic | None:
         """A word of another language at the beginning of a statement, or behind a value that is complete."""
@@ -202,8 +209,8 @@ class _Blame:
         return Diagnostic("STM0102", f"{quoted(word.text)} is not a word of the language", self._at(word), help=help)
 
     def _first(self) -> int | None:
-        """Where the statement at hand begins, None where more than four tokens lie between."""
-        for back in range(self.at, max(-1, self.at - 5), -1):
+        """Where the statement at hand begins."""
+        for back in range(self.at, -1, -1):
             if back == 0 or self.tokens[back - 1].kind in ("SEPARATOR", "LBRACE", "BROKEN"):
                 return back
         return None
@@ -257,6 +264,9 @@ class _Blame:
             )
         if self.token.kind == "STRING":
             return Diagnostic("STM0208", "a value is expected, and a string is none", self._at(self.token))
+        if self.token.kind == "LSQB":
+            help = "square brackets stand behind a name and hold its indices; a value that varies is a gate with an index"
+            return Diagnostic("STM0208", "a list is no value", self._at(self.token), help=help)
         if self.token.kind == "PRIMED":
             return Diagnostic(
                 "STM0208",
@@ -321,6 +331,15 @@ class _Blame:
         if kind == "DOT" and previous is not None and "SEPARATOR" in self.expected:
             help = self._parts()
             return Diagnostic("STM0201", "nothing has parts behind a `.`", here, help=help.text, fixes=help.fixes)
+        if kind == "COMMA" and "SEPARATOR" in self.expected:
+            return Diagnostic(
+                "STM0201", "a statement has one value", here, help="leave the comma away", fixes=self._without(self.token)
+            )
+        if kind == "MINUS" and "ARROW" in self.expected:
+            return self._undirected()
+        if kind in ("PLUS", "MINUS") and "RSQB" in self.expected and "EQUAL" in self.expected:
+            help = "what came before a node is reached by the scan itself: `transition` carries it on, `mark` reads it"
+            return Diagnostic("STM0201", "there is no arithmetic of indices", here, help=help)
         if kind == "ARROW" and "SEPARATOR" in self.expected:
             return Diagnostic("STM0201", "only one `->` to an arrow", here, help="write `a -> b; b -> c`")
         if kind == "LSQB" and previous is not None and previous.kind == "RSQB":
@@ -328,6 +347,12 @@ class _Blame:
         if kind == "EQUAL" and "SEPARATOR" in self.expected:
             return Diagnostic("STM0201", "an equation has one `=`", here)
         if kind == "NUMBER" and "NAME" in self.expected:
+            if not self.braced and self.previous is not None and self.previous.kind in ("LPAR", "COMMA"):
+                help = "an axis has a name, and its size if that is known: `grid(rows = 14, cols)`"
+                return Diagnostic("STM0201", f"a name is expected, found the number {self._found()}", here, help=help)
+            if self.expected & {"ARROW"} or (previous is not None and previous.kind in ("ARROW", "LBRACE", "SEPARATOR")):
+                help = "nodes have names: `n1 -> n2`"
+                return Diagnostic("STM0201", f"a name is expected, found the number {self._found()}", here, help=help)
             inside = self.braced and "RSQB" not in self.expected and previous is not None and previous.kind in ("LSQB", "COMMA")
             help = "indices have names, `out`, `in`, `key`; no entry is reached by its number" if inside else None
             return Diagnostic("STM0201", f"a name is expected, found the number {self._found()}", here, help=help)
@@ -336,9 +361,17 @@ class _Blame:
                 "STM0209",
                 f"{self._found()} cannot follow {self._last()} on this line",
                 here,
-                help="begin a new line, put a `;` between two statements, or write the operator that is missing",
+                help="begin a new line, put a `;` between two statements, or write the operator or bracket that is missing",
             )
         return None
+
+    def _undirected(self) -> Diagnostic:
+        """`a -- b`, or `a - b`: every edge has a sense."""
+        following = self.tokens[self.at + 1]
+        last = following if following.kind == "MINUS" else self.token
+        span = Span(self.source, self.token.start, last.end)
+        help = replaced("an edge has a sense: `a -> b`", span, "->")
+        return Diagnostic("STM0201", f"{quoted(span.text)} is no edge", span, help=help.text, fixes=help.fixes)
 
     def _parts(self) -> Advice:
         """`torch.nn.sigmoid` as `sigmoid`; what stands behind a value is called instead."""
@@ -348,6 +381,8 @@ class _Blame:
             last += 2
         if self.previous.kind != "NAME" or last == self.at:
             return Advice("functions stand before what they take: `f(a)`")
+        if self.tokens[last].kind != "LPAR":
+            return Advice("a product is written `*`, and along an index `sum(a * b, over = key)`")
         name = self.tokens[last - 1]
         span = Span(self.source, self.previous.start, name.start)
         return replaced(f"functions are called by their names alone: `{shortened(name.text)}`", span, "")
@@ -355,7 +390,32 @@ class _Blame:
     def _general(self) -> Diagnostic:
         wanted = self._wanted()
         message = f"{wanted} expected{self._after()}, found {self._found()}" if wanted else f"unexpected {self._found()}"
-        return Diagnostic("STM0201", message, self._here())
+        help = self._form()
+        return (
+            Diagnostic("STM0201", message, self._here(), help=help.text, fixes=help.fixes)
+            if help
+            else Diagnostic("STM0201", message, self._here())
+        )
+
+    def _form(self) -> Advice | None:
+        """How the item at hand is written."""
+        first = self._first()
+        kind = None if first is None or self.braced else self.tokens[first].kind
+        if kind == "SCAN" and self.expected & {"ON", "LBRACE"}:
+            return Advice("a scan is written `scan name on chain(time) { ... }`")
+        if kind == "USE" and first is not None:
+            end = self.tokens[self._statement_end()].start
+            span = Span(self.source, self.tokens[first + 1].start, end)
+            path = span.text.strip().strip('"').removesuffix(".stm").replace("/", ".")
+            words = f"a path has dots: `use {path}`"
+            return replaced(words, span, path) if _PATH.fullmatch(path) else Advice("a path has dots: `use std.gates (gate)`")
+        return None
+
+    def _statement_end(self) -> int:
+        end = self.at
+        while self.tokens[end].kind not in ("SEPARATOR", "$END"):
+            end += 1
+        return end
 
     def _wanted(self) -> str:
         """What could have come, in words; operators only where nothing else could."""

@@ -9,8 +9,8 @@ ITEMS: Mapping[str, str] = {
     **dict.fromkeys(
         ("fn", "fun", "func", "function", "lambda", "define", "macro", "proc", "sub", "let", "var", "const", "val"), "def"
     ),
-    **dict.fromkeys(("layer", "model", "module", "kernel", "recurrence", "rnn", "cell", "spec", "program"), "scan"),
-    **dict.fromkeys(("graph", "dag", "tree", "chain", "grid", "class", "struct", "type", "digraph"), "topology"),
+    **dict.fromkeys(("layer", "model", "module", "kernel", "recurrence", "rnn", "cell", "spec", "class", "struct"), "scan"),
+    **dict.fromkeys(("graph", "dag", "tree", "chain", "grid", "type", "digraph"), "topology"),
 }
 """The item that a word stands for where an item begins."""
 

@@ -91,6 +91,16 @@ class Layout:
             ahead += 1
         return ahead < len(self._tokens) and self._tokens[ahead].kind == "LBRACE"
 
+    def _graph_follows(self, at: int, kind: str) -> bool:
+        """Whether the brace behind a word holds a graph: what stands behind `dag` and `tree` does, unless it is a scan's body,
+        and what begins with an arrow does behind any word."""
+        ahead = at + 1
+        while self._tokens[ahead].kind in ("NEWLINE", "LBRACE"):
+            ahead += 1
+        if kind in ("dag", "tree"):
+            return self._tokens[ahead].kind in ITEM_KINDS or not self._begins_statement(ahead)
+        return self._tokens[ahead].kind in NAME_KINDS and self._next_kind(ahead) == "ARROW"
+
     def _begins_item(self, at: int) -> bool:
         """`scan name`, `def name`, ... where a line or a statement begins."""
         return self._tokens[at].kind in ITEM_KINDS and self._next_kind(at) in NAME_KINDS | ITEM_KINDS
@@ -123,6 +133,9 @@ class Layout:
             if token.kind != "LBRACE":
                 self._separator = self._separator or token
         if fresh and self._stack and not self._in_list() and self._begins_item(at):
+            if self._surplus >= 0 and token.kind != "SCAN" and not self._in_graph():
+                self._item_inside(at, token)
+                return
             self._unclosed_brace()
         if token.kind == "LBRACE" and self._in_graph():
             self._unclosed_graph()
@@ -192,6 +205,13 @@ class Layout:
         self._surplus -= 1
         self._separator = self._separator or Token("SEMICOLON", "", brace.end, brace.end)
 
+    def _item_inside(self, at: int, item: Token) -> None:
+        """An item stands in a scan whose brace is closed further on."""
+        message = f"{quoted(item.text)} begins an item, and items stand outside of scans"
+        self._report("STM0201", message, item, help="move it before the scan")
+        self._separate(at, item)
+        self._emit(item._replace(kind="BROKEN"))
+
     def _line_breaks_off(self, at: int, token: Token) -> bool:
         """Inside ( or [ a line begins that cannot belong there: the bracket before it was left open."""
         if self._begins_item(at):
@@ -224,7 +244,7 @@ class Layout:
         if self._in_graph() and token.kind in ITEM_KINDS:
             return token._replace(kind="NAME")
         if token.kind == "NAME":
-            if token.text in ("dag", "tree") and self._brace_follows(at):
+            if self._brace_follows(at) and self._graph_follows(at, token.text):
                 return token._replace(kind="GRAPH")
             begins = previous is not None and previous.kind in ("LBRACE", "SEPARATOR")
             if begins and token.text in SETTING_WORDS and self._stack and not self._in_graph() and not self._in_list():

@@ -16,8 +16,8 @@ from stmlang.syntax.build import BUILDERS
 from stmlang.syntax.layout import Layout
 from stmlang.syntax.lexer import MAX_ERRORS, Token, lex
 
-FOREIGN = "STM0102"
-"""The code of a statement that is written in another language."""
+FOREIGN, OUTSIDE = "STM0102", "STM0210"
+"""The codes of a statement that is written in another language, and of one outside of all scans."""
 
 
 def parse(source: SourceFile) -> tree.File:
@@ -57,6 +57,7 @@ class _Automaton:
         self._table = table.load()
         self._states = [0]
         self._values: list[Any] = []
+        self._outside: int | None = None  # the last token of the statement outside of all scans that was given up last
         self._marks = [1]  # for each open brace, the height of the stack where the current statement begins
 
     def run(self) -> tuple[tree.Item, ...]:
@@ -70,8 +71,10 @@ class _Automaton:
                 at += 1
                 continue
             if token.kind != "BROKEN":
-                self.diagnostics.append(blame(self._source, self._tokens, at, self._expected(), len(self._marks) > 1))
-                if self.diagnostics[-1].code == FOREIGN:
+                found = blame(self._source, self._tokens, at, self._expected(), len(self._marks) > 1)
+                if found.code != OUTSIDE or not self._goes_on(at):
+                    self.diagnostics.append(found)
+                if found.code in (FOREIGN, OUTSIDE):
                     self.foreign.append(range(token.start, self._tokens[self._end(at)].start))
             at = self._recover(at)
         return ()
@@ -159,6 +162,12 @@ class _Automaton:
                 return at
             depth += (kind == "LBRACE") - (kind == "RBRACE" and depth > 0)
             at += 1
+
+    def _goes_on(self, at: int) -> bool:
+        """Whether an equation outside of all scans follows another statement there: one finding is enough for all of them."""
+        follows = self._outside is not None and self._outside == at - 1
+        self._outside = self._end(at)
+        return follows and self._tokens[at + 1].kind in ("EQUAL", "LSQB")
 
     def _end(self, at: int) -> int:
         """The token that ends the statement that token `at` stands in."""
