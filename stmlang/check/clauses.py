@@ -35,10 +35,11 @@ class Written:
 
 def head_of(equation: Span) -> Span:
     """The left-hand side of an equation: a name, and a bracket if one follows, comments and line ends in it included."""
-    text, end = equation.text, _NAME.match(equation.text)
-    assert end is not None
-    bracket = _BRACKET.match(text, end.end())
-    return Span(equation.file, equation.start, equation.start + (bracket or end).end())
+    text = equation.file.text
+    name = _NAME.match(text, equation.start, equation.end)
+    assert name is not None
+    bracket = _BRACKET.match(text, name.end(), equation.end)
+    return Span(equation.file, equation.start, (bracket or name).end())
 
 
 def with_index(equation: Span, index: str) -> Edit:

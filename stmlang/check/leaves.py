@@ -12,7 +12,7 @@ from stmlang.check.problems import listed
 from stmlang.check.references import index_word
 from stmlang.check.scope import Scope, Site
 from stmlang.check.values import Value, combined
-from stmlang.check.words import ALLOWED, FEATURES
+from stmlang.check.words import ALLOWED, FEATURES, INPUTS
 from stmlang.scan.expression import INDICES, PORT_INDICES, Index, LeafRef, Number, Product, Sum
 from stmlang.scan.scan import Feature, Initial, Leaf
 from stmlang.source.advice import Advice, Edit, Rewrite, replaced, written
@@ -127,8 +127,12 @@ def _feature(typer: Typer, expression: tree.Expression, scope: Scope, site: Site
             typer.error("STM2021", "this is not a feature", expression.span, note)
         case _:
             note = "`linear` reads the node features `x`, the edge features `e[out]` and `e[in]`, and numbers made of degrees"
-            help = None
-            if isinstance(expression, tree.Reference):
+            help: str | Advice | None = None
+            if isinstance(expression, tree.Call) and expression.function.text == "linear":
+                help = "one map is enough, a map of a map being one: `linear(x)`"
+            elif isinstance(expression, tree.Reference) and expression.name.text in INPUTS:
+                help = f"`{expression.name.text}` is a map of `x` already: read `x`, or compute with it directly"
+            elif isinstance(expression, tree.Reference):
                 help = typer.problems.near(expression.name.text, FEATURES, at=expression.span)
                 if (name := expression.name.text) in typer.world.gates:
                     help = f"a gate is not mapped again: write `... + param(0) * {name}`, or what it is in its place"
@@ -146,10 +150,7 @@ def _edge_feature(typer: Typer, expression: tree.Indexed, site: Site) -> Feature
     index = entries[0][1]
     if typer.world.regular and typer.world.topology is not None:
         note = "the edges of chains and grids have no features; a gate's `out` tells ports apart already"
-        text = expression.span.file.text[: expression.span.start]
-        comma = text.rstrip()[-1:] == ","
-        start = len(text.rstrip()) - 1 if comma else expression.span.start
-        help = replaced("write `linear(x)`", Span(expression.span.file, start, expression.span.end), "" if comma else "x")
+        help = _without_edges(expression.span)
         typer.error("STM2022", "there are no edge features on this topology", expression.span, note, help=help)
         return None
     if index not in site.indices:
@@ -159,6 +160,15 @@ def _edge_feature(typer: Typer, expression: tree.Indexed, site: Site) -> Feature
         typer.error("STM2023", f"`{site.gate}` does not range over the edges of `e[{index}]`", expression.span, note, help=help)
         return None
     return Feature("e", index)
+
+
+def _without_edges(place: Span) -> Advice:
+    """`linear(x)` for a map that also reads edges: without them and the comma before, or with `x` in their place."""
+    before = place.file.text[max(0, place.start - 100) : place.start]
+    kept = before.rstrip()
+    comma = kept.endswith(",")
+    start = place.start - (len(before) - len(kept) + 1) if comma else place.start
+    return replaced("write `linear(x)`", Span(place.file, start, place.end), "" if comma else "x")
 
 
 def _either_edge(site: Site, span: Span) -> Advice:

@@ -169,14 +169,8 @@ class Loader:
         if found is None:
             where = "looked for in the installed library" if standard else looked_in(places)
             note = f"`{'.'.join(words)}` is the file `{relative}`, {where}"
-            self._problems.error(
-                "STM1020",
-                f"there is no file `{relative}`",
-                span,
-                note,
-                help=self._name_of(words, places, span)
-                or self._problems.near(".".join(words), _beside(words, places), at=span),
-            )
+            near = self._name_of(words, places, span) or self._problems.near(".".join(words), _beside(words, places), at=span)
+            self._problems.error("STM1020", f"there is no file `{relative}`", span, note, help=near)
             return None
         return self._load(found, span)
 

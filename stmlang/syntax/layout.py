@@ -7,7 +7,7 @@ statement, whose fault is reported here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stmlang.source.advice import Advice, Edit, Rewrite, inserted, replaced
 from stmlang.source.diagnostic import Label
@@ -54,6 +54,7 @@ class Layout:
         self._indent = 0  # of the line on which the current statement begins
         self._too_deep = False
         self._head: int | None = None  # where in `_out` the scan begins whose brace has not come yet
+        self._placed = False  # whether that head has its `on`
         self._closed: _Open | None = None  # the brace of the scan that ended last
         self._surplus = sum((token.kind == "RBRACE") - (token.kind == "LBRACE") for token in self._tokens)
 
@@ -162,18 +163,18 @@ class Layout:
             return False
         if token.kind == "RBRACE" or (token.text == ":" and self._next_kind(at) in ("NEWLINE", "$END")):
             return True
-        complete = any(before.kind == "ON" for before in self._out[self._head :])
-        return (fresh or complete) and self._begins_statement(at) and not self._begins_item(at)
+        return (fresh or self._placed) and self._begins_statement(at) and not self._begins_item(at)
 
     def _open_body(self) -> None:
         """Supply the brace of a body. A colon in its place has been reported already."""
         assert self._head is not None
-        head, last = self._out[self._head :], self._out[-1]
+        last = self._out[-1]
         behind = Token("LBRACE", "{", last.end, last.end)
         if not self._colon_follows(last):
             span = Span(self._lexed.source, last.start, last.end)
-            complete = any(token.kind == "ON" for token in head)
-            write = inserted("write `{` there", span, " {") if complete else "a scan begins with `scan name on chain(time) {`"
+            write = (
+                inserted("write `{` there", span, " {") if self._placed else "a scan begins with `scan name on chain(time) {`"
+            )
             self._report(
                 "STM0201", f"`{{` expected after {quoted(last.text)}: the body of a scan begins with it", behind, help=write
             )
@@ -234,6 +235,7 @@ class Layout:
         if begins:
             if not self._stack:
                 self._head = len(self._out) if token.kind == "SCAN" else None
+                self._placed = False
             self._indent = token.start - self._line_start
             self._too_deep = False
             self._reset_nesting()
@@ -253,6 +255,7 @@ class Layout:
 
     def _emit(self, token: Token) -> None:
         kind, previous = token.kind, self._previous()
+        self._placed |= kind == "ON" and not self._stack
         if kind in _CLOSING:
             self._close(token)
             return
@@ -326,13 +329,26 @@ class Layout:
 
     def _unclosed_brace(self) -> None:
         """Report the innermost open brace and close all of them for the parser."""
-        if not self._stack[-1].supplied:
+        if self._stack[-1].supplied:
+            self._close_supplied(self._stack[-1].token.start)
+        else:
             self._report_unclosed(self._stack[-1].token)
         end = self._out[-1].end
         while self._stack:
             self._pop()
             self._out.append(Token("RBRACE", "", end, end))
         self._separator = Token("SEMICOLON", "", end, end)
+
+    def _close_supplied(self, at: int) -> None:
+        """Have the edit that writes a missing brace write the closing one too, which is missing as well."""
+        end, found = self._out[-1].end, self._lexed.diagnostics
+        edit = Edit(Span(self._lexed.source, end, end), "\n}")
+        for place, one in enumerate(found):
+            match one.fixes:
+                case (Rewrite(edits=edits),) if one.span is not None and one.span.start == at and one.code == "STM0201":
+                    found[place] = replace(one, fixes=(Rewrite((*edits, edit)),))
+                case _:
+                    pass
 
     def _report_unclosed(self, opened: Token) -> None:
         end = self._out[-1].end

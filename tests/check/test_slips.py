@@ -18,6 +18,8 @@ from tests.check.programs import BAD, examined
 from tests.check.slips import BLOCK, DOCUMENT, answer, answered, slips
 from tests.test_documents import blocks
 
+HIDING = {"syntax_wrong_bracket.stm": "the text lacks a second bracket, which the first one hides"}
+"""Programs in which an edit uncovers what was wrong besides, and why."""
 SYNTAX = re.compile(r"STM0[12]\d\d")
 SOURCES = sorted(Path(stmlang.__file__).parent.rglob("*.py"))
 
@@ -53,7 +55,7 @@ def test_every_edit_leads_further(corpus: dict[str, Examined]) -> None:
     for where, found in corpus.items():
         for one in found.diagnostics:
             for fix in one.fixes:
-                if isinstance(fix, Rewrite):
+                if isinstance(fix, Rewrite) and where not in HIDING:
                     failed += [f"{where}: {why}" for why in _followed(found, one, fix)]
     assert not failed, "\n".join(failed)
 
