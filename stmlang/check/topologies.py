@@ -256,7 +256,7 @@ class Topologies:
         note = f"the suffix tells the format: {', '.join(SUFFIXES)}"
         near = nearest(suffix, SUFFIXES) if suffix else None
         help = "say which format it has, `as edgelist`, or convert it to one of them"
-        if near is not None:
+        if near is not None and item.path.lower().endswith(suffix):
             right = f'"{item.path[: -len(suffix)]}{near}"'
             help = replaced(f"did you mean `{right}`? If not, {help}", item.path_span, right)
         self._problems.error("STM3402", message, item.path_span, note, f"the formats are {listed(FORMATS)}", help=help)

@@ -35,7 +35,8 @@ SUFFIXES: dict[str, str] = {
     ".tiff": "d8",
     ".asc": "d8",
 }
-"""The format that a suffix stands for, of two if the last is `.gz`; a module of the format's name in `stmlang.graph.readers` reads it."""
+"""The format that a suffix stands for, of two if the last is `.gz`.
+The module of the format's name in `stmlang.graph.readers` reads it."""
 
 FORMATS: tuple[str, ...] = (*dict.fromkeys(SUFFIXES.values()), "d8_grass", "d8_taudem")
 """All formats: those of suffixes, and the conventions of rasters, which no suffix tells."""
