@@ -11,6 +11,7 @@ from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
 from stmlang.lower.block import Block, advance, attend, contract, read, write
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.lanes import Lane, lanes
+from stmlang.lower.masked import Mask
 from stmlang.lower.operands import STATE_AXES, flip, input_nodes
 from stmlang.lower.program import Bundle, Program
 from stmlang.lower.states import State, entering_state, leaving_state
@@ -27,11 +28,13 @@ def run(
     gates: Mapping[str, Array],
     initial: State | None,
     return_state: bool,
+    mask: Mask | None = None,
 ) -> tuple[Array, State | None]:
-    """Evaluate a scan: the result `(*nodes, head, value)` and, where asked for, the final state."""
+    """Evaluate a scan, on the nodes that a `mask` leaves: the result `(*nodes, head, value)`, zero at the others, and, where
+    asked for, the final state."""
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state)
-    found = _with_direct(program, lanes(program, tables, inputs, gates))
+    found = _with_direct(program, lanes(program, tables, inputs, gates, mask))
     slots = [entering_state(program, k, lane, initial) for k, lane in enumerate(found)]
     match program.lowering:
         case Whole() as lowering:

@@ -70,4 +70,4 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
     return parallel.LOWERING.block(setup, (), operands)._replace(gating=transposed(matrix))
 
 
-LOWERING = Whole(_tables, _block, outputs=_outputs)
+LOWERING = Whole(_tables, _block, outputs=_outputs, uniform=True)

@@ -13,6 +13,7 @@ from stmlang.facts import Factored, RankOne
 from stmlang.lower.erasing import delta
 from stmlang.lower.evaluate import evaluate, place
 from stmlang.lower.expressions import Context, expression
+from stmlang.lower.masked import Mask, filled, leaves_with_nodes, oriented, passing, silent
 from stmlang.lower.operands import Deltas, Factors, Operands, factored, ragged_operands, regular_operands
 from stmlang.lower.program import Bundle, Program
 from stmlang.lower.scaled import Scale, applies, rescale
@@ -31,8 +32,15 @@ class Lane(NamedTuple):
     scale: Scale | None
 
 
-def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> list[Lane]:
-    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as `(*nodes, head, index)`.
+def lanes(
+    program: Program,
+    tables: Sequence[Bundle],
+    inputs: Mapping[str, Array],
+    gates: Mapping[str, Array],
+    mask: Mask | None = None,
+) -> list[Lane]:
+    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as `(*nodes, head, index)`; a `mask`, on regular
+    topologies, says which nodes count.
 
     Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
     of a gradient would be rounded before parts are added up.
@@ -40,6 +48,9 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
     inputs, gates = _accumulated(program, inputs), _accumulated(program, gates)
     scan, dag = program.scan, program.dag
     regular = dag.regular is not None
+    if mask is not None:
+        inputs, gates = filled(inputs, mask), leaves_with_nodes(scan, gates, mask)
+    own = None if mask is None else oriented(mask, scan.directions)
     found: list[Lane] = []
     for number, (setup, bundle) in enumerate(zip(program.setups, tables, strict=True)):
         frame = Frame(scan, dag.ports, len(dag.node_shape) if regular else 1, dag.node_count, bundle.sites, program.accumulator)
@@ -48,8 +59,9 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
         flat = {name: jnp.reshape(array, (*nodes, *array.shape[-2:])) for name, array in inputs.items()}
         context = place(frame, leaves, flat)
         environment = evaluate(context, program.evaluated)
+        heard = environment if mask is None else silent(environment, mask)
         if dag.regular is not None:
-            operands = regular_operands(frame, environment, dag.regular)
+            operands = regular_operands(frame, heard, dag.regular)
         else:
             count = None if program.by_factors else dag.line_rows
             operands = ragged_operands(frame, environment, dag.edge_count, count)
@@ -59,13 +71,15 @@ def lanes(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array
             operands = operands._replace(factors=_factors(program, program.rank_one, context, environment))
         if program.deltas is not None:
             operands = operands._replace(deltas=_deltas(program.deltas, context, environment, dag.node_shape))
+        if own is not None:
+            operands = passing(operands, own)
         scale = None
         if applies(scan, dag.regular):
-            operands, scale = rescale(context, environment, operands, dag.node_count)
+            operands, scale = rescale(context, environment, operands, dag.node_count, mask)
         if scan.normalize != "none":
             ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
-        found.append(Lane(setup, bundle.strategy, operands, environment, frame, scale))
+        found.append(Lane(setup, bundle.strategy, operands, heard, frame, scale))
     return found
 
 

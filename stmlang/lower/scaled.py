@@ -89,6 +89,16 @@ def _split(context: Context, environment: Environment, found: dict[str, Scaled],
             return _plain(expression(context, environment, expr))
 
 
+def _left_out(gate: Scaled, mask: Array, otherwise: float) -> Scaled:
+    """A gate that is one number, without an exponent, at the nodes that a mask leaves out."""
+
+    def one(value: Value, otherwise: float) -> Value:
+        own = mask.reshape(-1, *(1,) * (value.array.ndim - 1))
+        return Value(jnp.where(own, value.array, jnp.asarray(otherwise, value.array.dtype)), "node")
+
+    return Scaled(one(gate.mantissa, otherwise), one(gate.exponent, 0.0))
+
+
 # --- the running maximum ---------------------------------------------------------------------------------------------
 
 
@@ -119,10 +129,14 @@ def running_maximum(transition: Array, source: Array) -> Array:
     return jnp.maximum(jnp.maximum(through, added), FLOOR)
 
 
-def rescale(context: Context, environment: Environment, operands: Operands, nodes: int) -> tuple[Operands, Scale]:
-    """The operands of a chain at a scale of their own."""
+def rescale(
+    context: Context, environment: Environment, operands: Operands, nodes: int, mask: Array | None = None
+) -> tuple[Operands, Scale]:
+    """The operands of a chain at a scale of their own. Nodes that a mask leaves out have no part in it."""
     frame, directions = context.frame, context.frame.scan.directions
     gates = scaled_gates(context, environment)
+    if mask is not None:
+        gates = {name: _left_out(gate, mask, 1.0 if name == "transition" else 0.0) for name, gate in gates.items()}
     ports: dict[str, tuple[Index, ...]] = {"source": ("out",), "transition": ("out", "in"), "mark": ("in",)}
     source, transition, mark = (
         Terms(*(_row(oriented_gate(frame, (), part, (nodes,), indices)) for part in gates[name]))

@@ -48,7 +48,8 @@ class Whole:
     Where `outputs` is given it takes the place of attention with the block's gating matrix, and the block is made only for
     states: `outputs(setup, tables, operands)` is what nodes read of each other in declared coordinates, `(direction, head,
     *nodes, value)`, one direction in place of all where they are summed. A strategy with `direct` finds the direct gate in its
-    operands where there is one to add, and adds it.
+    operands where there is one to add, and adds it. One that is `uniform` reads the gates of one node and takes them for those
+    of all, so that no node can be left out.
     """
 
     tables: Callable[[Setup], Tables]
@@ -56,6 +57,7 @@ class Whole:
     factored: bool = False
     outputs: Callable[[Setup, Tables, Operands], Array] | None = None
     direct: bool = False
+    uniform: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
@@ -26,6 +26,7 @@ from stmlang.plan import units
 from stmlang.plan.candidate import Candidate
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
+from stmlang.runtime.masks import require_mask
 from stmlang.runtime.options import node_shape, whole_number, word
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag, mapped
 from stmlang.scan.expression import InputRef, inside
@@ -49,6 +50,17 @@ class Compilation:
     def whole(self) -> Program:
         """The same scan by a strategy that forms its gating matrix."""
         return self.program if isinstance(self.program.lowering, Whole) else self.formed(self.program.dag)
+
+    @cached_property
+    def maskable(self) -> Program:
+        """The same scan by the best strategy that weighed in which nodes can be left out."""
+        if not (isinstance(self.program.lowering, Whole) and self.program.lowering.uniform):
+            return self.program
+        for entry in self.plan.ranked:
+            other = Program(self.program.problem, self.program.dag, entry.estimate.candidate)
+            if not (isinstance(other.lowering, Whole) and other.lowering.uniform):
+                return other
+        return self.formed(self.program.dag)
 
     def formed(self, dag: DAG) -> Program:
         """The scan on a graph by a strategy that forms any gating matrix."""
@@ -93,19 +105,30 @@ class CompiledScan(eqx.Module):
         gates: Mapping[str, Array],
         initial: State | None = None,
         return_state: bool = False,
+        mask: Bool[Array, "*nodes"] | None = None,
     ) -> Any:
         """The result, `(*nodes, head, value)`; with `return_state` the pair of it and the final state.
 
         `gates` holds the value of each leaf of the spec, by name. `initial` is the state on the edges that enter from outside
         (zero if None), in the layout of `signature.initial`. Inputs may be of any floating type; the result has the scan's.
+
+        `mask`, on chains and grids, is true for the nodes that count; the result is zero at the others, and what arrays hold
+        there, NaN included, reaches nothing. On a chain they are skipped, wherever they stand, and both states are those of the
+        shorter chain. On a grid nothing passes them, so that an image in a corner of a larger one gives what it gives alone;
+        states are not taken and not returned there.
+
         Raises SpecError (STM52xx) for missing, unknown or misshapen arguments.
         """
         inputs = {"q": q, "k": k, "v": v}
         return_state = flag("return_state", return_state)
         check_arguments(self.signature, inputs, gates, initial, padded=self.compilation.at_run_time)
         start = None if initial is None else tuple(dict(state) for state in initial)
-        program = self.compilation.program
-        h, state = cast(tuple[Array, State | None], _call(program, self.tables, inputs, dict(gates), start, return_state))
+        program, tables = self.compilation.program, self.tables
+        if mask is not None:
+            mask = require_mask(self.scan, self.node_shape, mask, states=return_state or initial is not None)
+            program = self.compilation.maskable
+            tables = self.tables if program is self.compilation.program else _device(program.tables)
+        h, state = cast(tuple[Array, State | None], _call(program, tables, inputs, dict(gates), start, return_state, mask))
         return (h, state) if return_state else h
 
     def gating_matrix(
@@ -301,8 +324,9 @@ def _call(
     gates: dict[str, Array],
     initial: State | None,
     return_state: bool,
+    mask: Array | None,
 ) -> tuple[Array, State | None]:
-    return run(program, tables, inputs, gates, initial, return_state)
+    return run(program, tables, inputs, gates, initial, return_state, mask)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -91,6 +91,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "A gating matrix holds a number for every pair of nodes and every head. One that would not fit the memory limit is "
         "refused before memory is asked for.",
     ),
+    "STM5210": (
+        "mask that does not fit",
+        "A mask is an array of truth values, one for each node of a chain or grid, true for those that count. On a chain the "
+        "others are skipped, states included; on a grid nothing passes them, and there are no states beside a mask.",
+    ),
     "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
     "STM5302": (
         "artifact cannot be written",
@@ -104,6 +109,11 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5305": (
         "artifact of another version",
         "The artifact was written in a format, or with a calling convention of JAX, that this installation cannot run.",
+    ),
+    "STM5306": (
+        "model that cannot be exported",
+        "An artifact holds one program for all that a model does. What depends on numbers in Python, calls back into Python "
+        "or cannot be said for every batch size is in none.",
     ),
     "STM5310": ("artifact for another platform", "A compiled program runs only on the platforms it was compiled for."),
     "STM5311": ("another data type than the artifact's", "A compiled program takes exactly the data type it was compiled for."),

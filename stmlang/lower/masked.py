@@ -1,0 +1,97 @@
+"""A scan on some of the nodes of a chain or grid, as if there were no others: a mask says which, true for those that count.
+
+On a chain the others are skipped: the state passes them as it is, so that what is left is the shorter chain, initial and final
+states included. On a grid of several axes nothing passes them, so that what is left are the nodes that count and the edges
+between them: the image itself where an image fills one corner, and any region of it elsewhere.
+
+A node that is left out has no query, key and value, and its source, mark and direct are zero, so that it writes nothing and
+reads zero. Its gates are still evaluated, as arrays are rectangular. There they see what the first node that counts holds, and
+not what the caller left in that place: what is evaluated is as finite as it is elsewhere, and so is its derivative, which is
+then zero times something finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from stmlang.lower.gates import straight
+from stmlang.lower.operands import Deltas, Factors, Operands, flip
+from stmlang.lower.values import Environment, Value
+from stmlang.scan.scan import Direction, Scan
+
+Mask = Bool[Array, "*nodes"]
+
+
+def filled(arrays: Mapping[str, Array], mask: Mask) -> dict[str, Array]:
+    """Arrays `(*nodes, ...)` with what the first node that counts holds at all those that do not; one where none does."""
+    first = jnp.argmax(mask.reshape(-1))
+
+    def one(array: Array) -> Array:
+        rows = jax.lax.stop_gradient(array).reshape(mask.size, *array.shape[mask.ndim :])
+        row = cast(Array, jax.lax.dynamic_index_in_dim(rows, first, 0, keepdims=False))
+        row = jnp.where(mask.any(), row, jnp.ones_like(row))
+        return _where(mask, array, row.reshape(*(1,) * mask.ndim, *row.shape))
+
+    return {name: one(array) for name, array in arrays.items()}
+
+
+def silent(environment: Environment, mask: Mask) -> Environment:
+    """Gates where the nodes that do not count have no query, key and value, and read nothing of them."""
+    inputs = {name: environment[name] for name in ("q", "k", "v", "direct")}
+    zeroed = {
+        name: Value(_where(mask, value.array, jnp.zeros((1,) * value.array.ndim, value.array.dtype)), value.site)
+        for name, value in inputs.items()
+    }
+    return {**environment, **zeroed}
+
+
+def oriented(mask: Mask, directions: tuple[Direction, ...]) -> Bool[Array, "direction *nodes"]:
+    """The mask in every direction's own coordinates."""
+    return jnp.stack([flip(mask, direction.senses, 0) for direction in directions])
+
+
+def passing(operands: Operands, own: Bool[Array, "direction *nodes"]) -> Operands:
+    """Operands of a chain whose state passes nodes that are not its `own` as it is, or of a grid where none passes them."""
+    chain = own.ndim == 2
+    transition = _passed(operands.transition, own) if chain else _stopped(operands.transition, own)
+    source, mark = _stopped(operands.source, own), _stopped(operands.mark, own)
+    operands = operands._replace(source=source, transition=transition, mark=mark)
+    if operands.factors is not None:
+        through = _passed if chain else _stopped
+        operands = operands._replace(factors=Factors(*(through(factor, own) for factor in operands.factors)))
+    if operands.deltas is not None:
+        step, mark = operands.deltas
+        strength = _where(own[:, None], step.strength, jnp.zeros((1,) * step.strength.ndim, step.strength.dtype))
+        scale = step.scale
+        if scale is not None:
+            scale = _where(own[:, None], scale, jnp.ones((1,) * scale.ndim, scale.dtype))
+        operands = operands._replace(deltas=Deltas(step._replace(scale=scale, strength=strength), mark))
+    return operands
+
+
+def leaves_with_nodes(scan: Scan, gates: Mapping[str, Array], mask: Mask) -> dict[str, Array]:
+    """Leaves `filled` where they have node axes."""
+    own = {leaf.name for leaf in scan.leaves if leaf.kind != "param"}
+    return {**gates, **filled({name: array for name, array in gates.items() if name in own}, mask)}
+
+
+def _passed(gate: Array, own: Array) -> Array:
+    """A gate of a chain that is the identity where a node is not its direction's own."""
+    lead, rest = gate.shape[:3], gate.shape[3:]
+    flat = jnp.moveaxis(gate, 1, 2).reshape(lead[0] * lead[2], lead[1], *rest)
+    found = straight(~own.reshape(-1), flat)
+    return jnp.moveaxis(found.reshape(lead[0], lead[2], lead[1], *rest), 2, 1)
+
+
+def _stopped(gate: Array, own: Array) -> Array:
+    return _where(own[:, None], gate, jnp.zeros((1,) * gate.ndim, gate.dtype))
+
+
+def _where(mask: Array, array: Array, otherwise: Array) -> Array:
+    """A choice by the first axes of an array."""
+    return jnp.where(mask.reshape(*mask.shape, *(1,) * (array.ndim - mask.ndim)), array, otherwise)
