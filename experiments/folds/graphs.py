@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph import DAG, Bucket, batch
-from stmlang.graph.batch import ALIGNMENT, SPARE_EDGES, SPARE_NODES
-from stmlang.graph.buckets import Needs, Room
+from stmlang.graph.batch import SPARE_EDGES, SPARE_NODES
+from stmlang.graph.buckets import ALIGNMENT, Needs, Room
 
 Numbers = Int64[np.ndarray, " chosen"]
 """Which graphs of a set."""

@@ -18,13 +18,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Shaped
 
-from stmlang.graph.buckets import EIGHTHS, LARGEST_CELL, Needs, Room, power_above, ratio_above, spread_above
+from stmlang.graph.buckets import (
+    ALIGNMENT,
+    EIGHTHS,
+    LARGEST_CELL,
+    RATIO,
+    RATIOS,
+    Needs,
+    Room,
+    power_above,
+    ratio_above,
+    size_above,
+    spread_above,
+)
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.collate import filled, padded, split, stacked
 from stmlang.graph.convert.finish import Converted
@@ -38,12 +49,6 @@ from stmlang.graph.whole import refuse_cycle, refuse_misshapen
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import listing
 
-RATIO = 1.5
-"""Neighbouring numbers of nodes differ by this factor, unless a call says otherwise."""
-RATIOS = (1.01, 16.0)
-"""The factors that may be asked for."""
-ALIGNMENT = 16
-"""Sizes of nodes and edges are multiples of this."""
 SIZES = ("nodes", "edges", "graphs")
 SPARE_NODES, SPARE_EDGES = 2, 1
 """There is always a pad edge, which leaves one pad node and enters another: what tables are filled up with."""
@@ -246,7 +251,7 @@ def _bucket(dags: list[DAG], ratio: float) -> Bucket:
 def bucket_for(nodes: int, edges: int, graphs: int, ratio: float = RATIO) -> Bucket:
     """The bucket by rule for graphs that have so many nodes and edges together."""
     needed = nodes + SPARE_NODES, edges + SPARE_EDGES
-    size = _rounded(needed[0], ratio)
+    size = size_above(needed[0], ratio)
     numerator, denominator = ratio_above(needed[1], needed[0], EIGHTHS)
     return Bucket(size, _aligned(size * numerator, denominator, needed[1]), power_above(graphs))
 
@@ -281,14 +286,6 @@ def _refuse_ratio(given: object) -> None:
     if not isinstance(given, float | int) or isinstance(given, bool) or not least <= given <= most:
         message = f"the sizes of buckets cannot grow by {shown(given)} from one to the next"
         raise refusal("STM3508", message, f"give a ratio from {least} to {most:g}")
-
-
-def _rounded(count: int, ratio: float) -> int:
-    """The least size of the sequence that is at least `count`. One product of two floats a step: the same on every machine."""
-    size = ALIGNMENT
-    while size < count:
-        size = ALIGNMENT * ceil(size * ratio / ALIGNMENT)
-    return min(size, max(count, LARGEST))
 
 
 def _aligned(numerator: int, denominator: int, least: int) -> int:

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
+from stmlang.graph.limits import LARGEST
 from stmlang.graph.packing import packed
 
+RATIO = 1.5
+"""Neighbouring sizes differ by this factor, unless a call says otherwise."""
+RATIOS = (1.01, 16.0)
+"""The factors that may be asked for."""
+ALIGNMENT = 16
+"""Sizes are multiples of this."""
 SMALLEST_CELL, LARGEST_CELL = 16, 64
 MOST_PACKED = 1024
 """The nodes of the largest graph that is cut into cells: each of its items has a row for every cell that it takes."""
@@ -25,6 +33,15 @@ SPREADS = (4, 5, 8, 12, 16, 24, 32, 48, 64)
 """Ratios of rows to items, in quarters: at most as many as the largest graph has cells."""
 CELL_RATIOS = ((17, 16), (4, 3), (2, 1))
 """Places in cells for each node. Of two cells one at least is half full, so that the last ratio always does."""
+
+
+def size_above(count: int, ratio: float = RATIO) -> int:
+    """The least size of the sequence 16, 32, 48, 80, ... that is at least `count`, each `ratio` times the one before. One
+    product of two floats a step: the same on every machine."""
+    size = ALIGNMENT
+    while size < count:
+        size = ALIGNMENT * ceil(size * ratio / ALIGNMENT)
+    return min(size, max(count, LARGEST))
 
 
 def power_above(count: int) -> int:

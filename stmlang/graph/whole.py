@@ -5,6 +5,7 @@ Readers and `convert` make no other; a `DAG` can be put together from any arrays
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -48,3 +49,14 @@ def refuse_cycle(number: int, dag: DAG) -> None:
     shown = cycle_text([str(step) if names is None else names[step] for step in steps])
     help = "leave one of these edges out, or make one node of those on cycles together: `as_dag(edges, condense=True)`"
     raise refusal("STM3505", f"graph {number} has a cycle: {shown}", help)
+
+
+def refuse_branching(dags: Sequence[DAG]) -> None:
+    """In a tree edges lead from the children to the root: at most one leaves a node. Raises SpecError (STM3407)."""
+    for number, dag in enumerate(dags):
+        count = np.bincount(dag.tail, minlength=1)
+        if count.max(initial=0) > 1:
+            node = int(count.argmax())
+            message = f"{int(count[node])} edges leave node {node} of graph {number}, so this is no tree"
+            help = "bound the graphs as `dag(nodes <= N, edges <= E)`, or turn the edges around if they lead from the root"
+            raise refusal("STM3407", message, help, "in a tree edges lead from the children to the root")

@@ -25,6 +25,7 @@ from stmlang.plan.target import target_of
 from stmlang.plan.tuned import IGNORED, Device, look_up
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
 from stmlang.runtime.graphs import GraphScan
+from stmlang.runtime.lengths import Lengths, require_open
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import call_options, plain, search_path, settings, spec_text, target_name
 from stmlang.runtime.signature import Signature, call_error
@@ -48,7 +49,7 @@ def compile(
     scan: str | None = None,
     tuned: bool = True,
     path: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
-    **sizes: int | float,
+    **sizes: int | float | Lengths,
 ) -> CompiledScan | OpenScan | GraphScan:
     """Compile a spec: `std:...`, a path, or the text itself.
 
@@ -60,16 +61,20 @@ def compile(
     comes before what is predicted, unless `tuned` is off.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
-    has, and again for others; one whose graphs come at run time a `GraphScan`, whose `at` gives it graphs. Raises SpecError for
-    a wrong spec, unknown sizes, or a scan that no strategy can evaluate.
+    has, and again for others; with `time=stmlang.Lengths()` it is compiled for few sizes, to which it fills up what it is
+    given. One whose graphs come at run time gives a `GraphScan`, whose `at` gives it graphs. Raises SpecError for a wrong spec,
+    unknown sizes, or a scan that no strategy can evaluate.
     """
     text = spec_text(source)
     options = call_options(dtype, mode, batch, memory_limit, strategy, tuned, scan)
     dtype, mode, batch, memory_limit, strategy, tuned, scan = options
     settled, target = settings(config), target_name(target)
     require_dtype(dtype)
+    lengths = {name: size for name, size in sizes.items() if isinstance(size, Lengths)}
+    known = {name: plain(size) for name, size in sizes.items() if name not in lengths}
     folders = search_path(path)
-    checked = load(text, {name: plain(size) for name, size in sizes.items()}, scan=scan, search_path=folders)
+    checked = load(text, known, scan=scan, search_path=folders)
+    require_open(checked, lengths)
     chosen = target_of(machine() if target == "auto" else target)
 
     def finish(bound: Scan, on: Batch | None = None) -> CompiledScan:
@@ -79,7 +84,7 @@ def compile(
 
     if isinstance(checked.topology, Runtime):
         return GraphScan(checked, dtype, finish)
-    return OpenScan(checked, dtype, finish) if unbound(checked) else finish(checked)
+    return OpenScan(checked, dtype, finish, lengths) if unbound(checked) else finish(checked)
 
 
 @dataclass(frozen=True, eq=False)

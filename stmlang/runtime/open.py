@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 import jax
-from jaxtyping import Array
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
 
 from stmlang.lower.states import State
 from stmlang.plan.problem import unbound_error
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.lengths import Lengths, padded
 from stmlang.runtime.options import node_shape, plain
 from stmlang.runtime.signature import call_error, mapped
 from stmlang.scan.scan import Scan
@@ -25,12 +28,14 @@ class OpenScan:
     """What `stmlang.compile` returns for a spec with unbound axes. Callable like a `CompiledScan`, and a pytree without leaves.
 
     `finish` compiles a scan whose sizes are bound, with results of data type `dtype`; what it made is kept in `compiled`, by
-    sizes.
+    sizes. Where axes have `lengths`, arrays are filled up to one of few sizes and the scan is told by a mask what counts of
+    them, so that few sizes are compiled.
     """
 
     scan: Scan
     dtype: str
     finish: Callable[[Scan], CompiledScan]
+    lengths: Mapping[str, Lengths] = field(default_factory=dict[str, Lengths])
     compiled: dict[tuple[int, ...], CompiledScan] = field(default_factory=dict[tuple[int, ...], CompiledScan])
 
     def __repr__(self) -> str:
@@ -60,6 +65,42 @@ class OpenScan:
         sizes = {axis.name: size for axis, size in zip(axes, shape, strict=True) if axis.name in open_axes}
         return self.bind(**sizes).at(shape)
 
+    def pad(self, x: Any, mask: Any = None) -> tuple[Any, Any]:
+        """An array that begins with the node axes, filled up at their ends to the next of the scan's `lengths`, and the mask of
+        what counts of it.
+
+        Called outside of a compiled function it gives that function few shapes. Numpy's arrays stay numpy's.
+
+            padded, mask = op.pad(x)                 # x: (time, dim)
+            y = step(layer, padded, mask)            # step is compiled once for each of few lengths
+            y[: len(x)]
+
+        Raises SpecError: STM5010 where the scan was compiled without lengths, STM5201 for one that is too long.
+        """
+        return padded(x, self._sizes(x), mask)
+
+    def pad_all(self, xs: Sequence[Any]) -> tuple[Any, Any]:
+        """`pad` for several arrays, all filled up to the size of the largest: `(batch, *nodes, ...)` and the masks `(batch,
+        *nodes)`, for `jax.vmap(layer)`. Raises SpecError as `pad` does, and STM5203 where there is none."""
+        each = [self._sizes(x) for x in xs]
+        if not each:
+            raise call_error("STM5203", "`pad_all` needs an array at least", help="skip an empty batch")
+        sizes = [max(sizes) for sizes in zip(*each, strict=True)]
+        arrays, masks = zip(*(padded(x, sizes) for x in xs), strict=True)
+        library = jnp if any(isinstance(array, jax.Array) for array in arrays) else np
+        return library.stack(arrays), np.stack(masks)
+
+    def _sizes(self, x: Any) -> list[int]:
+        if not self.lengths:
+            help = "say so when compiling: `stmlang.compile(spec, time=stmlang.Lengths())`"
+            raise call_error("STM5010", f"scan `{self.scan.name}` was compiled without lengths to fill up to", help=help)
+        axes, shape = _axes(self.scan.topology), tuple(getattr(x, "shape", ()))
+        if len(shape) < len(axes):
+            names = ", ".join(axis.name for axis in axes)
+            raise call_error("STM5201", f"an array of scan `{self.scan.name}` begins with the axes ({names}), not {shape}")
+        found = zip(axes, shape, strict=False)
+        return [self.lengths[axis.name].above(size) if axis.name in self.lengths else size for axis, size in found]
+
     def __call__(
         self,
         q: Array,
@@ -68,9 +109,23 @@ class OpenScan:
         gates: Mapping[str, Array],
         initial: State | None = None,
         return_state: bool = False,
+        mask: Bool[Array, "*nodes"] | None = None,
     ) -> Any:
         """As `CompiledScan.__call__`, with the sizes of `q`."""
-        return self._for(q)(q, k, v, gates, initial, return_state)
+        if not self.lengths:
+            return self._for(q)(q, k, v, gates, initial, return_state, mask)
+        sizes = self._sizes(q)
+        nodes = tuple(q.shape[: len(sizes)])
+        own = {leaf.name for leaf in self.scan.leaves if leaf.kind != "param"}
+        wide = {
+            name: padded(array, sizes, nodes=nodes, name=f'`gates["{name}"]`')[0] if name in own else array
+            for name, array in gates.items()
+        }
+        query, mask = padded(q, sizes, mask, name="`q`")
+        key, value = (padded(array, sizes, nodes=nodes, name=name)[0] for name, array in (("`k`", k), ("`v`", v)))
+        found = self.at(sizes)(query, key, value, wide, initial, return_state, mask)
+        cut = tuple(slice(size) for size in nodes)
+        return (found[0][cut], found[1]) if return_state else found[cut]
 
     def reference(self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None) -> Any:
         """As `CompiledScan.reference`, with the sizes of `q`."""
