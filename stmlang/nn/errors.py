@@ -74,6 +74,14 @@ def require_epsilon(given: Any) -> float:
     raise call_error("STM5208", f"`eps` must be a finite number that is not negative, not {given!r:.80}", help="such as 1e-5")
 
 
+def require_probability(name: str, given: Any) -> float:
+    """A probability below one. Raises SpecError (STM5208) for anything else."""
+    number = plain(given)
+    if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < 1:
+        return float(number)
+    raise call_error("STM5208", f"`{name}` must be a probability, from 0 to below 1, not {given!r:.80}", help="such as 0.1")
+
+
 def require_key(given: Any) -> PRNGKeyArray:
     """A key for random numbers, of either kind that JAX has. Raises SpecError (STM5208) for anything else."""
     if is_array(given):

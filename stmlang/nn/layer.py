@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from stmlang.lower.states import State
-from stmlang.nn.errors import require_array, require_epsilon, require_floats, require_key, require_scan, require_size
+from stmlang.nn.errors import (
+    require_array,
+    require_epsilon,
+    require_floats,
+    require_key,
+    require_probability,
+    require_scan,
+    require_size,
+)
 from stmlang.nn.leaves import Leaves, products
 from stmlang.nn.norm import RMSNorm
 from stmlang.nn.start import SMALL, normal
 from stmlang.nn.tables import EdgeTables
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
+from stmlang.runtime.masks import require_mask
 from stmlang.runtime.open import OpenScan
+from stmlang.runtime.options import word
 from stmlang.runtime.signature import call_error, flag
 
 NONE_GIVEN: Mapping[str, Array] = {}
+Activation = Literal["silu", "sigmoid", "gelu", "relu", "tanh"]
+Norm = Callable[[Array], Array]
 
 
 class Projection(eqx.Module):
@@ -52,8 +64,23 @@ class ScanLayer(eqx.Module):
     `given` come as `given={name: array}`. Parameters are in float32 (float64 for a float64 scan); projections are computed in
     the scan's data type, and the result has that of `x`.
 
+    *Norm.* `norm="rms"` divides each head by its root mean square, so that `y` is the same for `v` and `10 v`; `norm=None`
+    leaves it, and the layer is linear in `v`, as a moving average should be. Any function of `(*nodes, head, value)` that keeps
+    the shape will do, an Equinox module among them. *Output gate.* `gate="silu"`, or another activation, multiplies what is
+    normalized by `activation(W_g x + b_g)`, of the same shape. *Dropout.* `dropout=p` drops entries of `y` with probability `p`
+    and needs `key=` in each call, unless `eqx.nn.inference_mode(layer)` was applied.
+
+    *States.* `layer(x, initial=state, return_state=True)` hands a sequence on: it starts from a state, zero if none is given,
+    and returns the pair of `y` and the final state, both in the layout of the scan's `signature.initial`: for each direction a
+    dictionary with an array for each port.
+
+    *Masks.* `layer(x, mask=mask)`, `mask: (*nodes)` true for the nodes that count, on chains and grids: the result is that of
+    the shorter chain, or of the image in a corner of the grid, in value and gradient, and zero at the other nodes. What `x`
+    holds there reaches nothing. See `CompiledScan.__call__`.
+
     `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches. Where
-    its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it. Where its graphs come at run
+    its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it. An `op` that was compiled for
+    `Lengths` fills up what it is given to one of few sizes, so that few programs are compiled. Where its graphs come at run
     time, each call is given the scan on them: `layer(x, on=layer.op.at(batch))`, with features as `batch` lays them out.
     """
 
@@ -62,10 +89,13 @@ class ScanLayer(eqx.Module):
     key: Projection
     value: Projection
     leaves: Leaves
-    norm: RMSNorm
+    norm: Norm | None
+    gate: Projection | None
     out: Float[Array, "dim head value"]
+    dropout: eqx.nn.Dropout | None
     dim: int = eqx.field(static=True)
     edge_dim: int = eqx.field(static=True)
+    activation: Activation | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -75,10 +105,14 @@ class ScanLayer(eqx.Module):
         key: PRNGKeyArray,
         edge_dim: int = 0,
         use_bias: bool = True,
+        norm: Literal["rms"] | Norm | None = "rms",
         eps: float = 1e-5,
+        gate: Activation | None = None,
+        dropout: float = 0.0,
     ) -> None:
-        """`use_bias` is about the projections to query, key and value; `eps` about the norm. Raises SpecError: STM5202 where
-        the spec reads edge features and `edge_dim` is not given, STM5208 for anything that a layer cannot be made of."""
+        """`use_bias` is about the projections to query, key, value and gate; `eps` about the norm "rms". Raises SpecError:
+        STM5010 for an unknown norm or gate, STM5202 where the spec reads edge features and `edge_dim` is not given, STM5208 for
+        anything that a layer cannot be made of."""
         op, key = require_scan("op", op), require_key(key)
         dim, edge_dim, use_bias = require_size("dim", dim), require_size("edge_dim", edge_dim, 0), flag("use_bias", use_bias)
         scan, eps = op.scan, require_epsilon(eps)
@@ -93,7 +127,12 @@ class ScanLayer(eqx.Module):
         self.key = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[1])
         self.value = Projection(scan.heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=parts[2])
         self.leaves = Leaves(scan, dim, edge_dim, dtype=dtype, key=parts[3])
-        self.norm = RMSNorm((heads, scan.value), eps=eps, dtype=dtype)
+        self.norm = _norm(norm, (heads, scan.value), eps, dtype)
+        self.activation = None if gate is None else cast(Activation, word("gate", gate, get_args(Activation)))
+        own = jax.random.fold_in(key, 1)
+        self.gate = None if gate is None else Projection(heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=own)
+        probability = require_probability("dropout", dropout)
+        self.dropout = eqx.nn.Dropout(probability) if probability > 0 else None
         self.out = normal(parts[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
 
     def __call__(
@@ -106,20 +145,61 @@ class ScanLayer(eqx.Module):
         on: CompiledScan | None = None,
         initial: State | None = None,
         return_state: bool = False,
+        mask: Bool[Array, "*nodes"] | None = None,
+        key: PRNGKeyArray | None = None,
     ) -> Any:
         """`y: (*nodes, dim)`; with `return_state` the pair of it and the final state, which like `initial` is the scan's own.
 
-        Raises SpecError (STM52xx) where an array is missing or does not fit, naming both sides.
+        `mask` is true for the nodes that count; `key` is for dropout. Raises SpecError (STM52xx) where an array is missing or
+        does not fit, naming both sides.
         """
         return_state = flag("return_state", return_state)
-        inputs = {name: part.weight for name, part in (("query", self.query), ("key", self.key), ("value", self.value))}
-        op, multiplied, gates = self._multiplied(x, inputs, edge_features, end_features, given, on)
-        query = self.query.of(multiplied["query"], op.dtype) * op.scan.key**-0.5
-        key, value = self.key.of(multiplied["key"], op.dtype), self.value.of(multiplied["value"], op.dtype)
-        if not return_state:
-            return self._project(op(query, key, value, gates, initial=initial), x)
-        mixed, state = op(query, key, value, gates, initial=initial, return_state=True)
-        return self._project(mixed, x), state
+        nodes = require_floats("x", x).shape[:-1]
+        bucketed = isinstance(self.op, OpenScan) and bool(self.op.lengths)
+        if isinstance(self.op, OpenScan) and bucketed:
+            given = {name: self.op.pad(array)[0] for name, array in given.items()}
+            x, mask = self.op.pad(x, mask)
+        y, state = self._mixed(x, edge_features, end_features, given, on, initial, return_state, mask)
+        y = self._dropped(y[tuple(slice(size) for size in nodes)] if bucketed else y, key)
+        return (y, state) if return_state else y
+
+    def _mixed(
+        self,
+        x: Array,
+        edge_features: Array | None,
+        end_features: Array | None,
+        given: Mapping[str, Array],
+        on: CompiledScan | None,
+        initial: State | None,
+        return_state: bool,
+        mask: Array | None,
+    ) -> tuple[Array, State | None]:
+        """`y` before dropout, and the final state where it is asked for."""
+        if mask is not None:
+            op = self._op(require_floats("x", x), on)
+            states = return_state or initial is not None
+            mask = require_mask(op.scan, op.node_shape, mask, states=states)
+            x = _masked(x, mask)
+        parts = {"query": self.query, "key": self.key, "value": self.value}
+        if self.gate is not None:
+            parts["gate"] = self.gate
+        weights = {name: part.weight for name, part in parts.items()}
+        op, multiplied, gates = self._multiplied(x, weights, edge_features, end_features, given, on)
+        found = {name: part.of(multiplied[name], op.dtype) for name, part in parts.items()}
+        query = found["query"] * op.scan.key**-0.5
+        called = op(query, found["key"], found["value"], gates, initial, return_state, mask)
+        mixed, state = called if return_state else (called, None)
+        y = self._project(mixed, found.get("gate"), x)
+        return (y if mask is None else _masked(y, mask)), state
+
+    def _dropped(self, y: Array, key: PRNGKeyArray | None) -> Array:
+        """`y` with entries dropped, where the layer has dropout and is not in inference mode."""
+        if self.dropout is None:
+            return y
+        if key is None and not self.dropout.inference:
+            help = "give one: `layer(x, key=key)`; or use the layer as it is after training: `eqx.nn.inference_mode(layer)`"
+            raise call_error("STM5202", "`key` is missing: the layer has dropout", help=help)
+        return self.dropout(y, key=key)
 
     def gates(
         self,
@@ -195,7 +275,43 @@ class ScanLayer(eqx.Module):
             raise call_error("STM5202", message, help="give the scan on a batch: `layer(x, on=layer.op.at(batch))`")
         return op.require(on)
 
-    def _project(self, mixed: Float[Array, "*nodes head value"], like: Array) -> Float[Array, "*nodes dim"]:
-        """The scan's result, each head normalized, back to `dim` features of the data type of `like`."""
-        normal = self.norm(mixed)
+    def _project(
+        self, mixed: Float[Array, "*nodes head value"], gate: Float[Array, "*nodes head value"] | None, like: Array
+    ) -> Float[Array, "*nodes dim"]:
+        """The scan's result, each head normalized and gated, back to `dim` features of the data type of `like`."""
+        normal = mixed if self.norm is None else self.norm(mixed)
+        if normal.shape != mixed.shape:
+            message = f"the layer's norm must keep the shape {mixed.shape}; what it gave has {normal.shape}"
+            raise call_error("STM5201", message, help="it is given all heads of all nodes at once: `(*nodes, head, value)`")
+        if gate is not None:
+            assert self.activation is not None
+            normal = normal * ACTIVATIONS[self.activation](gate).astype(normal.dtype)
         return jnp.tensordot(normal, self.out.astype(normal.dtype), axes=((-2, -1), (-2, -1))).astype(like.dtype)
+
+
+ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
+    "silu": jax.nn.silu,
+    "sigmoid": jax.nn.sigmoid,
+    "gelu": jax.nn.gelu,
+    "relu": jax.nn.relu,
+    "tanh": jnp.tanh,
+}
+
+
+def _norm(given: object, shape: tuple[int, int], eps: float, dtype: jnp.dtype) -> Norm | None:
+    """What a layer's `norm` stands for. A function is held so that it is no leaf of the layer."""
+    if given is None:
+        return None
+    if isinstance(given, eqx.Module) and callable(given):
+        return cast(Norm, given)
+    if callable(given):
+        return jax.tree_util.Partial(given)
+    if given != "rms":
+        message = f"unknown norm {given!r:.80}"
+        raise call_error("STM5010", message, help='"rms", None for none, or a function of `(*nodes, head, value)`')
+    return RMSNorm(shape, eps=eps, dtype=dtype)
+
+
+def _masked(array: Array, mask: Array) -> Array:
+    """An array `(*nodes, features)`, zero at the nodes that do not count."""
+    return jnp.where(mask[..., None], array, jnp.zeros((1,) * array.ndim, array.dtype))
