@@ -8,3 +8,9 @@ A model made with `readout="nodes"` says something of each node instead: `(nodes
 `inputs` is a pytree, whose shapes are those of the batch's bucket: a function that takes it as an argument is compiled once for
 each of few shapes.
 """
+
+from stmlang.models.graph.baselines import GNN
+from stmlang.models.graph.inputs import GraphModel, Inputs
+from stmlang.models.graph.plstm import PLSTM
+
+__all__ = ["GNN", "PLSTM", "GraphModel", "Inputs"]

@@ -1,1 +1,5 @@
 """Models on images."""
+
+from stmlang.models.vision.plstm import PLSTM
+
+__all__ = ["PLSTM"]
