@@ -9,6 +9,7 @@ What the names below stand for is imported when it is first used: JAX by all but
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from stmlang.xla_flags import guard
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
     from stmlang import graph as graph
     from stmlang import models as models
     from stmlang import nn as nn
-    from stmlang.runtime import CompiledScan as CompiledScan
-    from stmlang.runtime import GraphScan as GraphScan
-    from stmlang.runtime import LoadedScan as LoadedScan
-    from stmlang.runtime import OpenScan as OpenScan
-    from stmlang.runtime import compile as compile
-    from stmlang.runtime import load as load
+    from stmlang.runtime.compile import compile as compile
+    from stmlang.runtime.compiled import CompiledScan as CompiledScan
+    from stmlang.runtime.graphs import GraphScan as GraphScan
+    from stmlang.runtime.lengths import Lengths as Lengths
+    from stmlang.runtime.loaded import LoadedScan as LoadedScan
+    from stmlang.runtime.loaded_model import LoadedModel as LoadedModel
+    from stmlang.runtime.loading import load as load
+    from stmlang.runtime.model import export as export
+    from stmlang.runtime.open import OpenScan as OpenScan
     from stmlang.source.diagnostic import SpecError as SpecError
 
 guard()
@@ -31,11 +35,14 @@ __version__ = "0.1.0"
 __all__ = [
     "CompiledScan",
     "GraphScan",
+    "Lengths",
+    "LoadedModel",
     "LoadedScan",
     "OpenScan",
     "SpecError",
     "__version__",
     "compile",
+    "export",
     "graph",
     "load",
     "models",
@@ -45,20 +52,26 @@ __all__ = [
 ROOMS = ("graph", "models", "nn")
 """Packages of ours that are names for users."""
 
+HOMES = {
+    "CompiledScan": "stmlang.runtime.compiled",
+    "GraphScan": "stmlang.runtime.graphs",
+    "Lengths": "stmlang.runtime.lengths",
+    "LoadedModel": "stmlang.runtime.loaded_model",
+    "LoadedScan": "stmlang.runtime.loaded",
+    "OpenScan": "stmlang.runtime.open",
+    "SpecError": "stmlang.source.diagnostic",
+    "compile": "stmlang.runtime.compile",
+    "export": "stmlang.runtime.model",
+    "load": "stmlang.runtime.loading",
+}
+"""Where each name is made. Modules are imported one by one: what loads an artifact needs no Equinox."""
+
 
 def __getattr__(name: str) -> Any:
     if name in ROOMS:
-        from importlib import import_module
-
         return import_module(f"stmlang.{name}")
-    if name == "SpecError":
-        from stmlang.source.diagnostic import SpecError
-
-        return SpecError
-    if name in __all__:
-        from stmlang import runtime
-
-        return getattr(runtime, name)
+    if name in HOMES:
+        return getattr(import_module(HOMES[name]), name)
     raise AttributeError(f"module 'stmlang' has no attribute {name!r}")
 
 

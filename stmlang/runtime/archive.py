@@ -18,7 +18,7 @@ LARGEST = 2**31 - 1
 UNSUSPICIOUS = 1 << 28
 DENSEST = 200
 """What unpacks to more than `UNSUSPICIOUS` bytes, and to so many times its size, is made to fill memory."""
-ANEW = "write it anew: `stmlang compile SPEC -o FILE.stmx`"
+ANEW = "write it anew: `stmlang compile SPEC -o FILE.stmx`, or `stmlang.export(...)` for a model"
 
 
 @contextmanager
@@ -28,7 +28,9 @@ def opened(path: Path) -> Generator[zipfile.ZipFile]:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             what = "a folder" if path.is_dir() else "no regular file"
-            raise call_error("STM5303", f"`{path}` is {what}", help="name the file that `stmlang compile` wrote")
+            raise call_error(
+                "STM5303", f"`{path}` is {what}", help="name the file that `stmlang compile` or `stmlang.export` wrote"
+            )
         with zipfile.ZipFile(path) as archive:
             yield archive
     except SpecError:

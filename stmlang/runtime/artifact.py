@@ -1,15 +1,23 @@
-"""Artifacts: a compiled scan in a file that runs without its source, on the platform it was compiled for.
+"""Artifacts: a compiled scan, or a model, in a file that runs without its source, on the platforms it was compiled for.
 
 A `.stmx` file is a zip archive of plain members, no pickle among them:
 
-    manifest.json    format, versions, signature, platforms, batch, hashes of the other members
+    manifest.json    format, kind, versions, signature, platforms, batch, hashes of the other members
     program.bin      StableHLO as `jax.export` serializes it
     program.mlir     the same for reading
+
+and, where the kind is "scan",
+
     tables.npz       index tables, the program's first arguments
     plan.json        the plan, with every candidate that was weighed
     source.stm       the spec as written
 
-`stmlang.runtime.loaded` reads it.
+where it is "model",
+
+    weights.npz      parameters and index tables, the program's first arguments, each stored once
+    graphs.json      the scans whose graphs come at run time, and how their tables are made
+
+`stmlang.runtime.loading` reads it.
 
 The same scan gives the same bytes: members have a fixed order and no time stamps.
 """
@@ -25,7 +33,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import jax
 import jax.export
@@ -37,14 +45,20 @@ from stmlang.graph.shapes import Shape
 from stmlang.lower.execute import run
 from stmlang.lower.states import State
 from stmlang.plan.store import plan_json
-from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.archive import LARGEST
 from stmlang.runtime.options import export_batch, file_path
 from stmlang.runtime.signature import Signature, call_error, flag
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.writing import require_place, written_whole
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from stmlang.runtime.compiled import CompiledScan
+
+FORMAT = 2
 MEMBERS = ("program.bin", "program.mlir", "tables.npz", "plan.json", "source.stm")
+MODEL_MEMBERS = ("program.bin", "program.mlir", "weights.npz", "graphs.json")
+STORED = ("weights.npz",)
+"""Members that are numbers, which would take time to pack and not become much smaller."""
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "rocm", "tpu": "tpu"}
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -66,40 +80,65 @@ def export(
     written.
     """
     target, batch, with_state = file_path(path), export_batch(batch), flag("with_state", with_state)
-    names = _platforms((scan.plan.target.platform,) if platforms is None else platforms)
-    try:
-        require_place(target)
-    except OSError as error:
-        raise _cannot_write(target, error) from None
+    names = platforms_of((scan.plan.target.platform,) if platforms is None else platforms)
+    require_writable(target)
     tables = [np.asarray(table) for table in jax.tree.leaves(scan.tables)]
     exported = _exported(scan, names, batch, with_state)
     order = 1 if scan.plan.circumstances.mode == "training" else 0
-    with _without_locations():
-        program = bytes(exported.serialize(vjp_order=order))
     members = {
-        "program.bin": program,
-        "program.mlir": exported.mlir_module().encode(),
-        "tables.npz": _npz(tables),
+        **program_members(exported, order),
+        "tables.npz": npz(tables),
         "plan.json": plan_json(scan.plan, indent=1).encode(),
         "source.stm": scan.scan.span.file.text.encode(),
     }
     manifest = {
-        "format": FORMAT,
+        "kind": "scan",
         "scan": scan.scan.name,
         "source": scan.scan.span.file.name,
-        "versions": _versions(),
-        "calling_convention": exported.calling_convention_version,
         "platforms": list(names),
         "batch": batch,
         "with_state": with_state,
         "differentiable": order > 0,
         "signature": _signature_dict(scan.signature),
-        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},
     }
-    _write(target, {"manifest.json": json.dumps(manifest, indent=1, sort_keys=True).encode(), **members})
+    write_artifact(target, manifest, exported, members)
 
 
-def _platforms(names: object) -> tuple[str, ...]:
+def require_writable(path: Path) -> None:
+    """Raises SpecError (STM5302) where a file certainly cannot be written, before much work is put into its content."""
+    try:
+        require_place(path)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
+
+
+def program_members(exported: jax.export.Exported, order: int) -> dict[str, bytes]:
+    """The members that hold a program, with its derivatives up to an order."""
+    with without_locations():
+        program = bytes(exported.serialize(vjp_order=order))
+    return {"program.bin": program, "program.mlir": exported.mlir_module().encode()}
+
+
+def write_artifact(
+    path: Path, manifest: Mapping[str, Any], exported: jax.export.Exported, members: Mapping[str, bytes]
+) -> None:
+    """Write members and a manifest that says what they are. Raises SpecError (STM5302) where that cannot be done."""
+    size = sum(len(content) for content in members.values())
+    if size > LARGEST:
+        message = f"cannot write `{path}`: the artifact would have {size:,} bytes, and artifacts have at most 2^31 - 1"
+        raise call_error("STM5302", message, help="store parameters in a narrower data type")
+    described = {
+        "format": FORMAT,
+        "versions": _versions(),
+        "calling_convention": exported.calling_convention_version,
+        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},
+        **manifest,
+    }
+    _write(path, {"manifest.json": json.dumps(described, indent=1, sort_keys=True).encode(), **members})
+
+
+def platforms_of(names: object) -> tuple[str, ...]:
+    """The platforms of these names, as artifacts call them. Raises SpecError (STM5301) for unknown ones."""
     help = f"choose among {', '.join(PLATFORMS)}"
     if not isinstance(names, (list, tuple)) or not names:
         message = f"`platforms` must be a list with the name of at least one platform, not {names!r:.80}"
@@ -128,7 +167,7 @@ def _exported(
     lead: tuple[Any, ...] = ()
     if batch is not None:
         lead = tuple(jax.export.symbolic_shape("batch")) if batch == "symbolic" else (batch,)
-    with _without_locations():
+    with without_locations():
         exporter = jax.export.export(jax.jit(call), platforms=list(platforms))
         return exporter(*arguments_of(scan.signature, jax.tree.leaves(scan.tables), lead, with_state))
 
@@ -148,7 +187,7 @@ def arguments_of(signature: Signature, tables: Sequence[Any], lead: tuple[Any, .
 
 
 @contextmanager
-def _without_locations() -> Generator[None]:
+def without_locations() -> Generator[None]:
     """Programs without the places in Python that they came from: the same scan gives the same bytes, and no path leaks."""
     name = "jax_traceback_in_locations_limit"
     before: int = getattr(jax.config, name)
@@ -159,13 +198,14 @@ def _without_locations() -> Generator[None]:
         jax.config.update(name, before)
 
 
-def _npz(tables: Sequence[np.ndarray]) -> bytes:
+def npz(tables: Sequence[np.ndarray]) -> bytes:
+    """Arrays one after the other, numbered."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for number, table in enumerate(tables):
             content = io.BytesIO()
             np.lib.format.write_array(content, table, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{number:04d}.npy", EPOCH), content.getvalue())
+            archive.writestr(zipfile.ZipInfo(f"{number:06d}.npy", EPOCH), content.getvalue())
     return buffer.getvalue()
 
 
@@ -190,7 +230,7 @@ def _write(path: Path, members: Mapping[str, bytes]) -> None:
         with written_whole(path) as stream, zipfile.ZipFile(stream, "w") as archive:
             for member, content in members.items():
                 info = zipfile.ZipInfo(member, EPOCH)
-                info.compress_type = zipfile.ZIP_DEFLATED
+                info.compress_type = zipfile.ZIP_STORED if member in STORED else zipfile.ZIP_DEFLATED
                 archive.writestr(info, content)
     except OSError as error:
         raise _cannot_write(path, error) from None

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
-import numpy as np
 
 from stmlang.graph.batch import Batch, batch, refuse_above_bounds
 from stmlang.graph.buckets import Room
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
+from stmlang.graph.whole import refuse_branching
 from stmlang.runtime.compiled import CompiledScan, rebuilt
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
@@ -59,7 +59,7 @@ class GraphScan:
         topology = self.scan.topology
         assert isinstance(topology, Runtime)
         if topology.tree:
-            _refuse_branching(given)
+            refuse_branching(given.dags)
         refuse_above_bounds(given.dags, topology.nodes, topology.edges)
         known = self.compiled.get(given.room)
         if known is None:
@@ -88,14 +88,3 @@ class GraphScan:
         what = f"scan `{on.scan.name}`" if isinstance(on, CompiledScan) else type(on).__name__
         help = "give what `at` of the layer's own scan returns: `layer(x, on=layer.op.at(batch))`"
         raise call_error("STM5202", f"`on` is {what}, and no graphs for scan `{self.scan.name}`", help=help)
-
-
-def _refuse_branching(given: Batch) -> None:
-    """In a tree edges lead from the children to the root: at most one leaves a node. Raises SpecError (STM3407)."""
-    for number, dag in enumerate(given.dags):
-        count = np.bincount(dag.tail, minlength=1)
-        if count.max(initial=0) > 1:
-            node = int(count.argmax())
-            message = f"{int(count[node])} edges leave node {node} of graph {number}, so this is no tree"
-            help = "bound the graphs as `dag(nodes <= N, edges <= E)`, or turn the edges around if they lead from the root"
-            raise call_error("STM3407", message, ("in a tree edges lead from the children to the root",), help)

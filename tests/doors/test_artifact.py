@@ -162,7 +162,7 @@ FILES: dict[str, tuple[Callable[[Path], bytes], Refusal]] = {
         member(tables_npz=numpy_archive(True, **{"0000": np.zeros(1 << 22)})),
         damaged("packed in a way that artifacts are not"),
     ),
-    "tables larger than memory": (lying, damaged("its tables are not what their headers say")),
+    "tables larger than memory": (lying, damaged("its arrays are not what their headers say")),
     "packed otherwise": (
         lambda path: packed(members(path), zipfile.ZIP_BZIP2),
         damaged("packed in a way that artifacts are not"),
@@ -171,7 +171,7 @@ FILES: dict[str, tuple[Callable[[Path], bytes], Refusal]] = {
     "pickle as tables": (member(tables_npz=pickle.dumps(Bomb())), damaged("File is not a zip file")),
     "objects as tables": (
         member(tables_npz=numpy_archive(**{"0000": np.array([Bomb()])})),
-        damaged("its tables are not what their headers say"),
+        damaged("its arrays are not what their headers say"),
     ),
     "other tables": (
         member(tables_npz=numpy_archive(**{"0000": np.zeros(3)})),
@@ -182,7 +182,7 @@ FILES: dict[str, tuple[Callable[[Path], bytes], Refusal]] = {
     "a program that calls back": (calls_back, damaged("its program calls back into Python")),
     "source that is no text": (member(source_stm=b"\xff"), damaged("can't decode byte 0xff")),
     # other versions
-    "a later format": (manifest(format=2), Refusal("STM5305", "has format 2", AGAIN)),
+    "a later format": (manifest(format=3), Refusal("STM5305", "has format 3", AGAIN)),
     "a later format with other members": (
         lambda _: packed({"manifest.json": b'{"format": 3}', "program.xla": b""}),
         Refusal("STM5305", "has format 3", AGAIN),

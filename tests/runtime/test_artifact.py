@@ -164,7 +164,7 @@ def spoiled() -> dict[str, tuple[str, Any]]:
         "missing member": ("STM5303", lambda path: rewritten(path, lambda m: m.pop("tables.npz"))),
         "no json": ("STM5304", lambda path: rewritten(path, lambda m: m.update({"manifest.json": b"{"}))),
         "json of another kind": ("STM5304", lambda path: rewritten(path, lambda m: m.update({"manifest.json": b"[]"}))),
-        "empty manifest": ("STM5304", lambda path: rewritten(path, lambda m: m.update({"manifest.json": b'{"format": 1}'}))),
+        "empty manifest": ("STM5304", lambda path: rewritten(path, lambda m: m.update({"manifest.json": b'{"format": 2}'}))),
         "another format": ("STM5305", lambda path: rewritten(path, manifest_with(format=99))),
         "another calling convention": ("STM5305", lambda path: rewritten(path, manifest_with(calling_convention=1))),
         "truncated": ("STM5303", lambda path: path.read_bytes()[:-100]),

@@ -1,0 +1,116 @@
+"""How the tables of a scan whose graphs come at run time are made, without the scan having been compiled here.
+
+Tables follow from the scan, the way it is evaluated, and the graphs. A recipe holds the first two, as plain values, with the
+digest of the tables of a graph that is always the same: it tells where another version of the compiler would make other tables,
+for which the stored program was not made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import jax
+import numpy as np
+
+from stmlang.facts import analyse
+from stmlang.graph.batch import SPARE_NODES, Batch, Bucket, batch, refuse_above_bounds
+from stmlang.graph.buckets import Room
+from stmlang.graph.build import ragged_dag
+from stmlang.graph.whole import refuse_branching
+from stmlang.lower.program import Program
+from stmlang.plan.candidate import Candidate, ConfigValue, freeze
+from stmlang.plan.problem import DtypeName, Mode, Problem
+from stmlang.scan.scan import Scan
+from stmlang.scan.store import scan_from_json, scan_json
+from stmlang.scan.topology import Runtime
+
+if TYPE_CHECKING:
+    from stmlang.runtime.compiled import Compilation
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """`scan` as it was declared, and what it was compiled for."""
+
+    scan: Scan
+    dtype: DtypeName
+    mode: Mode
+    batch: int
+    memory_limit: int | None
+    strategy: str
+    config: Mapping[str, ConfigValue]
+    room: Room
+
+    @classmethod
+    def of(cls, compilation: Compilation) -> Recipe:
+        """The recipe of a scan whose graphs come at run time."""
+        problem, candidate = compilation.program.problem, compilation.program.candidate
+        assert problem.room is not None
+        return cls(
+            compilation.declared,
+            problem.dtype,
+            problem.mode,
+            problem.batch,
+            problem.memory_limit,
+            candidate.strategy,
+            dict(candidate.config),
+            problem.room,
+        )
+
+    @cached_property
+    def _problem(self) -> Problem:
+        facts = analyse(self.scan)
+        options: Any = {"mode": self.mode, "memory_limit": self.memory_limit, "batch": self.batch}
+        return Problem.of(facts.scan, None, self.dtype, facts=facts, room=self.room, **options)
+
+    def tables(self, given: Batch) -> list[np.ndarray]:
+        """The tables of a batch in the recipe's room, in the order in which JAX flattens them. Raises SpecError (STM3407,
+        STM3507) where a graph is none that the scan is for."""
+        topology = self.scan.topology
+        assert isinstance(topology, Runtime)
+        if topology.tree:
+            refuse_branching(given.dags)
+        refuse_above_bounds(given.dags, topology.nodes, topology.edges)
+        candidate = Candidate(self.strategy, freeze(self.config), (), (), 0, 0, 0, 0)
+        return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, given.dag, candidate).tables)]
+
+    @property
+    def probe(self) -> Batch:
+        """A batch of one chain of up to three nodes, or of none where there is no room for it."""
+        topology = self.scan.topology
+        assert isinstance(topology, Runtime)
+        nodes = min(3, topology.nodes, topology.edges + 1, self.room.nodes - SPARE_NODES, self.room.edges)
+        ends = np.arange(max(nodes, 0))
+        graphs = [ragged_dag(nodes, ends[:-1], ends[1:])] if nodes > 0 else []
+        return batch(graphs, bucket=Bucket(self.room.nodes, self.room.edges, len(graphs), self.room))
+
+    def digest(self) -> str:
+        """A hash of the tables of the probe."""
+        found = hashlib.sha256()
+        for table in self.tables(self.probe):
+            found.update(f"{table.dtype}{table.shape}".encode())
+            found.update(np.ascontiguousarray(table).tobytes())
+        return found.hexdigest()
+
+    def stored(self) -> dict[str, Any]:
+        """The recipe as JSON values."""
+        config = {name: list(value) if isinstance(value, tuple) else value for name, value in self.config.items()}
+        plain = {name: getattr(self, name) for name in ("dtype", "mode", "batch", "memory_limit", "strategy")}
+        return {**plain, "scan": scan_json(self.scan), "config": config, "room": asdict(self.room), "digest": self.digest()}
+
+
+def recipe_from(stored: Mapping[str, Any]) -> Recipe:
+    """A recipe as it was stored. Raises ValueError, KeyError or TypeError for anything else."""
+    scan = scan_from_json(stored["scan"])
+    if not isinstance(scan.topology, Runtime):
+        raise ValueError("the graphs of a scan do not come at run time")
+    config = cast(Mapping[str, Any], stored["config"])
+    settings: dict[str, ConfigValue] = {
+        name: tuple(cast(list[int], value)) if isinstance(value, list) else value for name, value in config.items()
+    }
+    plain: dict[str, Any] = {name: stored[name] for name in ("dtype", "mode", "batch", "memory_limit", "strategy")}
+    return Recipe(scan=scan, config=settings, room=Room(**stored["room"]), **plain)

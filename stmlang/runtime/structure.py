@@ -1,0 +1,259 @@
+"""What a model takes and gives: arrays in dictionaries, lists, tuples and named tuples; and graphs, where it takes them."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never, cast
+
+from stmlang.graph.shapes import Shape
+from stmlang.runtime.signature import call_error, is_array
+
+
+@dataclass(frozen=True)
+class ArrayNode:
+    """An array of one example."""
+
+    shape: Shape
+    dtype: str
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """The tables of a scan on a batch of graphs, made by the recipe of this number; None for those of the batch itself."""
+
+    recipe: int | None
+    tables: tuple[ArrayNode, ...]
+
+
+@dataclass(frozen=True)
+class DictNode:
+    keys: tuple[str, ...]
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class SequenceNode:
+    """A list or a tuple; a named one if it has `fields`."""
+
+    name: str
+    fields: tuple[str, ...]
+    parts: tuple[Node, ...]
+
+
+Node = ArrayNode | GraphNode | DictNode | SequenceNode | None
+"""None is nothing, in the place of an argument that is left out."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """An array that was given for a node, and where."""
+
+    place: str
+    node: ArrayNode
+    array: Any
+
+
+def leaves_of(node: Node) -> list[ArrayNode]:
+    """The arrays, in the order in which JAX flattens what they stand in."""
+    match node:
+        case None:
+            return []
+        case ArrayNode():
+            return [node]
+        case GraphNode(tables=tables):
+            return list(tables)
+        case DictNode(parts=parts) | SequenceNode(parts=parts):
+            return [leaf for part in parts for leaf in leaves_of(part)]
+        case _:
+            assert_never(node)
+
+
+def rebuilt(node: Node, leaves: Iterator[Any]) -> Any:
+    """Arrays in the structure of a node. A named tuple is one of the same name and fields."""
+    match node:
+        case None:
+            return None
+        case ArrayNode():
+            return next(leaves)
+        case GraphNode(tables=tables):
+            return [next(leaves) for _ in tables]
+        case DictNode(keys=keys, parts=parts):
+            return {key: rebuilt(part, leaves) for key, part in zip(keys, parts, strict=True)}
+        case SequenceNode(name=name, fields=fields, parts=parts):
+            found = [rebuilt(part, leaves) for part in parts]
+            if fields:
+                return _named(name, fields)(*found)
+            return found if name == "list" else tuple(found)
+        case _:
+            assert_never(node)
+
+
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    made: Any = namedtuple  # its types are known at run time only
+    return made(name, fields)
+
+
+def text(node: Node) -> str:
+    """A node on one line: `{"image": float32[28, 28]}`."""
+    match node:
+        case None:
+            return "None"
+        case ArrayNode(shape=shape, dtype=dtype):
+            return f"{dtype}{list(shape)}"
+        case GraphNode():
+            return "graphs"
+        case DictNode(keys=keys, parts=parts):
+            inside = (f'"{key}": {text(part)}' for key, part in zip(keys, parts, strict=True))
+            return "{" + ", ".join(inside) + "}"
+        case SequenceNode(name=name, fields=fields, parts=parts):
+            if fields:
+                return f"{name}({', '.join(f'{key}={text(part)}' for key, part in zip(fields, parts, strict=True))})"
+            inside = ", ".join(map(text, parts))
+            return f"[{inside}]" if name == "list" else f"({inside}{',' * (len(parts) == 1)})"
+        case _:
+            assert_never(node)
+
+
+# --- what is given -----------------------------------------------------------------------------------------------------
+
+
+def only_graphs(node: Node) -> bool:
+    """Whether nothing but graphs stands in a place, so that a batch may be given for all of it."""
+    match node:
+        case GraphNode():
+            return True
+        case DictNode(parts=parts) | SequenceNode(parts=parts):
+            return bool(parts) and all(map(only_graphs, parts))
+        case _:
+            return False
+
+
+def flattened(node: Node, given: Any, place: str, of: str) -> list[Given | tuple[GraphNode, Any]]:
+    """What was given for a node, leaf after leaf: arrays, and whatever stands for graphs. A dictionary may stand for a named
+    tuple, a list for a tuple. Raises SpecError (STM5311, STM5312) where it has another structure or another type of numbers;
+    `place` and the artifact `of` which it is given are named."""
+    if only_graphs(node) and not _fits(node, given):
+        return [(leaf, given) for leaf in _graphs(node)]
+    inside: list[tuple[str, Any, Node]] = []
+    match node:
+        case None:
+            if given is not None:
+                raise _other(node, given, place, of)
+            return []
+        case ArrayNode(dtype=dtype):
+            if not is_array(given):
+                raise _other(node, given, place, of)
+            if str(given.dtype) != dtype:
+                message = f"{place} of artifact `{of}` is {dtype}; given was {given.dtype}"
+                raise call_error("STM5311", message, help=f"convert it: `jnp.asarray(x, jnp.{dtype})`")
+            return [Given(place, node, given)]
+        case GraphNode():
+            return [(node, given)]
+        case DictNode(keys=keys, parts=parts):
+            if not isinstance(given, Mapping) or set(cast(Mapping[Any, Any], given)) != set(keys):
+                raise _other(node, given, place, of)
+            inside = [(f'{place}["{key}"]', given[key], part) for key, part in zip(keys, parts, strict=True)]
+        case SequenceNode(fields=fields, parts=parts):
+            if fields and isinstance(given, Mapping) and set(cast(Mapping[Any, Any], given)) == set(fields):
+                given = [given[field] for field in fields]
+            if not isinstance(given, (list, tuple)) or len(cast(Sequence[Any], given)) != len(parts):
+                raise _other(node, given, place, of)
+            names = [f".{field}" for field in fields] or [f"[{number}]" for number in range(len(parts))]
+            inside = list(zip([place + name for name in names], cast(Sequence[Any], given), parts, strict=True))
+        case _:
+            assert_never(node)
+    return [leaf for name, value, part in inside for leaf in flattened(part, value, name, of)]
+
+
+def _fits(node: Node, given: Any) -> bool:
+    """Whether something has the outer form of a node of graphs, so that its parts stand for those of the node."""
+    match node:
+        case DictNode():
+            return isinstance(given, Mapping)
+        case SequenceNode(fields=fields, parts=parts):
+            return (
+                isinstance(given, Mapping)
+                if fields
+                else isinstance(given, tuple) and len(cast(tuple[Any, ...], given)) == len(parts)
+            )
+        case _:
+            return False
+
+
+def _graphs(node: Node) -> list[GraphNode]:
+    match node:
+        case GraphNode():
+            return [node]
+        case DictNode(parts=parts) | SequenceNode(parts=parts):
+            return [leaf for part in parts for leaf in _graphs(part)]
+        case _:
+            return []
+
+
+def _other(node: Node, given: Any, place: str, of: str) -> Exception:
+    shown = type(given).__name__
+    if isinstance(given, Mapping):
+        shown = "a dictionary of [" + ", ".join(f"`{key}`" for key in cast(Mapping[Any, Any], given)) + "]"
+    elif isinstance(given, (list, tuple)):
+        shown = f"a {shown} of {len(cast(Sequence[Any], given))}"
+    message = f"{place} of artifact `{of}` is {text(node):.200}; given was {shown}"
+    return call_error("STM5312", message, help="give arrays in the structure of the example that it was exported with")
+
+
+# --- as JSON values ------------------------------------------------------------------------------------------------------
+
+
+def stored(node: Node) -> Any:
+    """A node as JSON values."""
+    match node:
+        case None:
+            return None
+        case ArrayNode(shape=shape, dtype=dtype):
+            return {"is": "array", "shape": list(shape), "dtype": dtype}
+        case GraphNode(recipe=recipe, tables=tables):
+            return {"is": "graphs", "recipe": recipe, "tables": [stored(table) for table in tables]}
+        case DictNode(keys=keys, parts=parts):
+            return {"is": "dict", "keys": list(keys), "parts": [stored(part) for part in parts]}
+        case SequenceNode(name=name, fields=fields, parts=parts):
+            return {"is": "sequence", "name": name, "fields": list(fields), "parts": [stored(part) for part in parts]}
+        case _:
+            assert_never(node)
+
+
+def node_from(value: Any) -> Node:
+    """A node as it was stored. Raises ValueError for anything else."""
+    match value:
+        case None:
+            return None
+        case {"is": "array", "shape": shape, "dtype": str(dtype)}:
+            return ArrayNode(tuple(_size(size) for size in _listed(shape)), dtype)
+        case {"is": "graphs", "recipe": int() | None as recipe, "tables": tables}:
+            found = [node_from(table) for table in _listed(tables)]
+            return GraphNode(recipe, tuple(table for table in found if isinstance(table, ArrayNode)))
+        case {"is": "dict", "keys": keys, "parts": parts}:
+            return DictNode(_names(keys), tuple(map(node_from, _listed(parts))))
+        case {"is": "sequence", "name": str(name), "fields": fields, "parts": parts}:
+            return SequenceNode(name, _names(fields), tuple(map(node_from, _listed(parts))))
+        case _:
+            raise ValueError(f"{value!r:.40} is no part of a signature")
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r:.40} is no list")
+    return cast(list[Any], value)
+
+
+def _size(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r:.40} is no size")
+    return value
+
+
+def _names(values: Any) -> tuple[str, ...]:
+    names = _listed(values)
+    if not all(isinstance(value, str) for value in names):
+        raise ValueError(f"{values!r:.40} are no names")
+    return tuple(names)
