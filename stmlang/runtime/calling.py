@@ -81,7 +81,7 @@ def mapped(function: Program, symbolic: bool) -> Program:
 
 def _called(exported: jax.export.Exported, fixed: list[Any], arguments: Flat) -> list[Array]:
     """An exported program on flat arguments."""
-    given, named = cast(tuple[Any, Any], jax.tree.unflatten(exported.in_tree, [*fixed, *arguments]))
+    given, named = cast(tuple[Any, Any], jax.tree.unflatten(cast(Any, exported).in_tree, [*fixed, *arguments]))
     return jax.tree.leaves(cast(Any, exported.call(*given, **named)))
 
 
@@ -90,4 +90,4 @@ def _is_float(aval: Any) -> bool:
 
 
 def _no_tangent(array: Any) -> np.ndarray:
-    return np.zeros(array.shape, jax.dtypes.float0)
+    return cast(np.ndarray, np.zeros(array.shape, cast(Any, jax.dtypes).float0))

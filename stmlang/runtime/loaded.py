@@ -52,7 +52,7 @@ class LoadedScan:
         self._check_batch(arrays)
         state = () if initial is None else (tuple(dict(part) for part in initial),)
         found = self._call(jax.tree.leaves(cast(Any, (inputs, dict(gates), *state))))
-        return jax.tree.unflatten(self.exported.out_tree, found)
+        return jax.tree.unflatten(cast(Any, self.exported).out_tree, found)
 
     def _check_state(self, initial: Any) -> list[Any]:
         """The arrays of an initial state."""

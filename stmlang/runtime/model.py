@@ -207,6 +207,7 @@ class _Graphs:
         """What stands in a place of an example. Raises SpecError (STM5203) for anything that holds more than arrays, and
         STM5010 for graphs of several batches."""
         kind = type(part).__name__
+        fields: tuple[str, ...] = getattr(part, "_fields", ())
         if part is None:
             return None
         if isinstance(part, CompiledScan) and part.compilation.at_run_time:
@@ -221,7 +222,6 @@ class _Graphs:
         if type(part) is dict and all(isinstance(key, str) for key in cast(dict[Any, Any], part)):
             found = cast(dict[str, Any], part)
             return DictNode(tuple(sorted(found)), tuple(self.node(found[key], f'{place}["{key}"]') for key in sorted(found)))
-        fields: tuple[str, ...] = getattr(part, "_fields", ())
         if isinstance(part, (list, tuple)) and (kind in ("list", "tuple") or fields):
             inside = cast(Sequence[Any], part)
             parts = tuple(self.node(value, f"{place}[{number}]") for number, value in enumerate(inside))
