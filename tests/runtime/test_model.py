@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import subprocess
@@ -291,3 +292,31 @@ def test_what_an_artifact_says_of_itself(path: Path) -> None:
     assert found["platforms"] == ["cpu", "cuda"]
     assert found["signature"].startswith('({"mask": bool[5], "x": float32[5, 3]}, scale=float32[]) -> ')
     json.dumps(found)
+
+
+def test_tables_that_another_version_would_make_are_refused(tmp_path: Path) -> None:
+    """The program was made for other tables than this recipe gives."""
+    op = stmlang.compile("std:plstm/graph_p", strategy="recurrent", **SIZES)
+    given = batch([ragged_dag(3, np.array([0, 1]), np.array([1, 2]))])
+    layer = ScanLayer(op, 3, edge_dim=2, key=jax.random.key(0))
+    struct = jax.ShapeDtypeStruct
+    example = (struct((given.bucket.nodes, 3), "float32"), struct((given.bucket.edges, 2), "float32"), op.at(given))
+    path = tmp_path / "layer.stmx"
+    stmlang.export(lambda x, e, on: layer(x, edge_features=e, on=on), example, path, differentiable=False)
+    loaded = stmlang.load(path)
+    assert isinstance(loaded, stmlang.LoadedModel)
+    x, e = (np.ones(part.shape, np.float32) for part in example[:2])
+    np.testing.assert_allclose(loaded(x, e, given), layer(x, edge_features=e, on=op.at(given)), atol=1e-5)
+    with zipfile.ZipFile(path) as archive:
+        found = {name: archive.read(name) for name in archive.namelist()}
+    graphs, manifest = json.loads(found["graphs.json"]), json.loads(found["manifest.json"])
+    graphs["recipes"][0]["digest"] = "0" * 64
+    found["graphs.json"] = json.dumps(graphs).encode()
+    manifest["sha256"]["graphs.json"] = hashlib.sha256(found["graphs.json"]).hexdigest()
+    found["manifest.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in found.items():
+            archive.writestr(name, content)
+    with pytest.raises(stmlang.SpecError, match="written by another version of stmlang") as error:
+        stmlang.load(path)
+    assert error.value.diagnostics[0].code == "STM5305"
