@@ -29,7 +29,7 @@ def opened(path: Path) -> Generator[zipfile.ZipFile]:
         if not stat.S_ISREG(os.stat(path).st_mode):
             what = "a folder" if path.is_dir() else "no regular file"
             raise call_error(
-                "STM5303", f"`{path}` is {what}", help="name the file that `stmlang compile` or `stmlang.export` wrote"
+                "STM5303", f"`{path}` is {what}", help="name the file that `stmlang compile` wrote, or `stmlang.export`"
             )
         with zipfile.ZipFile(path) as archive:
             yield archive
