@@ -13,11 +13,13 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, Literal
+
+from stmlang.ending import output_of, start
+from stmlang.source.writing import written_whole
 
 SIDE = 16
 SPECS = ("std:plstm/image_p", "std:plstm/image_d")
@@ -32,7 +34,7 @@ def measure(spec: str, passes: str, side: int) -> dict[str, Any]:
 
     import stmlang
 
-    start = time.perf_counter()
+    begin = time.perf_counter()
     op = stmlang.compile(spec, rows=side, cols=side, strategy="parallel")
     planned = time.perf_counter()
 
@@ -57,7 +59,7 @@ def measure(spec: str, passes: str, side: int) -> dict[str, Any]:
         "spec": spec,
         "pass": passes,
         "side": side,
-        "plan_seconds": planned - start,
+        "plan_seconds": planned - begin,
         "trace_seconds": traced - planned,
         "xla_seconds": done - traced,
         "stablehlo_ops": operations(lowered.as_text()),
@@ -83,7 +85,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     rows = [_apart(spec, passes, given.side) for spec in SPECS for passes in PASSES]
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=2) + "\n")
+    with written_whole(given.out) as file:
+        file.write(json.dumps({"machine": machine(), "rows": rows}, indent=2).encode() + b"\n")
     show(rows)
     print(f"wrote {given.out}")
     return 0
@@ -124,9 +127,8 @@ def _apart(spec: str, passes: str, side: int) -> dict[str, Any]:
     """One measurement in a fresh process on the CPU, without a compilation cache."""
     command = [sys.executable, "-m", "benchmarks.compile_time", "--side", str(side), "--one", spec, passes]
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(output_of(command, environment).splitlines()[-1])
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    start(main, "benchmarks.compile_time")

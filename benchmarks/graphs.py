@@ -31,6 +31,7 @@ import numpy as np
 
 import stmlang
 from benchmarks.compile_time import machine
+from stmlang.ending import start
 from stmlang.experiments.folds.graphs import evaluated
 from stmlang.experiments.folds.memory import keep_freed_memory
 from stmlang.experiments.tudataset.data import folds, load
@@ -252,4 +253,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, "benchmarks.graphs")

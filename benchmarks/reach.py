@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from stmlang.ending import start
 from stmlang.graph import DAG, from_edges
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.multitree import greedy_multitree, reach
@@ -89,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, "benchmarks.reach")

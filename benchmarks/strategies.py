@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from benchmarks.compile_time import machine
+from stmlang.ending import output_of, require, start
+from stmlang.source.writing import written_whole
 
 Mode = Literal["inference", "training"]
 PASSES: dict[Mode, str] = {"inference": "forward", "training": "forward+backward"}
@@ -255,6 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.one:
         print(json.dumps(vars(_row(given.one[0], cast(Mode, given.one[1]), given.repeats))))
         return 0
+    require("matplotlib")
     names = [name for name in (*(case.name for case in CASES), *(name for name, *_ in FLAT)) if given.only in name]
     rows: list[Row] = []
     for name in names:
@@ -277,8 +279,7 @@ def _apart(name: str, mode: Mode, repeats: int) -> Row:
     """One row in a fresh process on the CPU, without a compilation cache."""
     command = [sys.executable, "-m", "benchmarks.strategies", "--repeats", str(repeats), "--one", name, mode]
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return Row(**json.loads(done.stdout.splitlines()[-1]))
+    return Row(**json.loads(output_of(command, environment).splitlines()[-1]))
 
 
 def write(rows: list[Row], path: Path) -> None:
@@ -286,11 +287,12 @@ def write(rows: list[Row], path: Path) -> None:
     from benchmarks.figure import draw
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": machine(), "rows": [vars(row) for row in rows]}, indent=2) + "\n")
+    with written_whole(path) as file:
+        file.write(json.dumps({"machine": machine(), "rows": [vars(row) for row in rows]}, indent=2).encode() + b"\n")
     picture = path.with_suffix(".svg")
     draw([vars(row) for row in rows], picture)
     print(f"wrote {path} and {picture}")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    start(main, "benchmarks.strategies")

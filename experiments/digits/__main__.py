@@ -6,8 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from rich.console import Console
-
+from stmlang.ending import require, start
 from stmlang.experiments.digits.settings import Settings, meanings
 
 
@@ -31,11 +30,14 @@ def parse(arguments: list[str] | None = None) -> Settings:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the study; 0 if the accuracy was reached, else 1."""
-    settings, start, console = parse(arguments), time.perf_counter(), Console()
+    from rich.console import Console
+
+    settings, begin, console = parse(arguments), time.perf_counter(), Console()
+    require("optax", "sklearn", "matplotlib")
     from stmlang.experiments.digits.study import run
 
     outcome = run(settings, console)
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - begin
     console.print(
         f"test accuracy {outcome.accuracy:.2%} ({outcome.right} of {outcome.images}) after {seconds:.0f} s; "
         f"report: {settings.out / 'report.html'}"
@@ -47,4 +49,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    start(main, "stmlang.experiments.digits")

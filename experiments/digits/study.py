@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import stmlang
+from stmlang.ending import rescuing
 from stmlang.experiments.digits.data import CLASSES, SIDE, Images, load
 from stmlang.experiments.digits.receptive import compared
 from stmlang.experiments.digits.report import Choice, Outcome, write
@@ -143,7 +144,7 @@ def _train(model: PLSTM, images: Images, settings: Settings, console: Console) -
         TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress, rescuing(progress.stop):
         task = progress.add_task("training", total=settings.epochs, note="compiling")
 
         def report(number: int, epoch: Epoch) -> None:

@@ -22,6 +22,9 @@ from stmlang.experiments.folds.errors import StudyError
 from stmlang.experiments.folds.training import E, State, Training, best, digest, packed, unpacked
 from stmlang.source.writing import written_whole
 
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What a file that somebody changed makes its reader raise."""
+
 
 @dataclass(frozen=True)
 class Result(Generic[E]):
@@ -54,7 +57,7 @@ class Place(Generic[E]):
             found = json.loads(path.read_text(encoding="utf-8"))
             self._require(path, found["settings"])
             return Result(fold, found["parameters"], self._curve(found["curve"]), found["digest"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, *MALFORMED) as error:
             raise _unreadable(path, error) from None
 
     def keep_result(self, fold: int, parameters: int, state: State[E]) -> Result[E]:
@@ -77,7 +80,7 @@ class Place(Generic[E]):
                 arrays = [found[f"array_{number}"] for number in range(len(found.files) - 1)]
             self._require(path, about["settings"])
             return unpacked(start, arrays, self._curve(about["curve"]))
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, *MALFORMED, EOFError, zipfile.BadZipFile) as error:
             raise _unreadable(path, error) from None
 
     def keep_state(self, fold: int, state: State[E]) -> None:

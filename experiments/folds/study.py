@@ -10,6 +10,7 @@ from typing import Any, Generic
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from stmlang.ending import refused, rescuing
 from stmlang.experiments.folds.errors import StudyError
 from stmlang.experiments.folds.graphs import Fold
 from stmlang.experiments.folds.kept import Place, Result
@@ -17,7 +18,7 @@ from stmlang.experiments.folds.memory import keep_freed_memory
 from stmlang.experiments.folds.training import E, Trainer
 from stmlang.source.diagnostic import SpecError
 
-WRONG, STOPPED = 1, 130
+WRONG = 1
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def crossed(crossing: Crossing[E], console: Console) -> list[Result[E]]:
         return results
     trainer, splits = crossing.begin()
     results.clear()
-    with Progress(*_columns(), console=console) as progress:
+    with Progress(*_columns(), console=console) as progress, rescuing(progress.stop):
         task = progress.add_task(crossing.name, total=crossing.folds * epochs, note="compiling")
         for number, result in enumerate(found):
 
@@ -75,18 +76,18 @@ def _trained(trainer: Trainer[E], crossing: Crossing[E], fold: Fold, tell: Calla
 
 def command(run: Callable[[], object], page: Path, console: Console) -> int:
     """Run a study and print its page; what somebody can put right is said in a line or two. Returns the exit status: 0 done,
-    1 the data or what lies in the study's folder is wrong, 130 stopped."""
+    1 the data or what lies in the study's folder is wrong."""
     keep_freed_memory()
     try:
-        run()
+        with rescuing(lambda: console.print("stopped: the same command goes on from here")):
+            run()
     except StudyError as error:
         console.print(f"{error}\n  help: {error.help}", markup=False, highlight=False, soft_wrap=True)
         return WRONG
-    except (SpecError, OSError) as error:
+    except SpecError as error:
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         return WRONG
-    except KeyboardInterrupt:
-        console.print("stopped: the same command goes on from here")
-        return STOPPED
+    except OSError as error:
+        return refused(error)
     console.print(page.read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
     return 0

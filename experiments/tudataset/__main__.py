@@ -1,6 +1,7 @@
 """The study's command line.
 
-Exit status: 0 done, 1 the data or what lies in `--out` is wrong, 2 the command line is, 130 stopped.
+Exit status: 0 done, 1 the data or what lies in `--out` is wrong, 2 the command line is; `stmlang.ending` has those of a run
+that was stopped.
 """
 
 from __future__ import annotations
@@ -8,8 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
+from stmlang.ending import require, start
 from stmlang.experiments.folds.options import refuse_wrong
 from stmlang.experiments.tudataset.settings import FOLDS, MODELS, SETS, Settings
 
@@ -57,7 +57,10 @@ def parse(arguments: list[str] | None = None) -> Settings:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the study and print its table."""
+    from rich.console import Console
+
     settings, console = parse(arguments), Console()
+    require("optax", "sklearn", "matplotlib")
     from stmlang.experiments.folds.study import command
     from stmlang.experiments.tudataset.study import run
 
@@ -65,4 +68,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    start(main, "stmlang.experiments.tudataset")

@@ -10,14 +10,16 @@ import hashlib
 import http.client
 import os
 import re
+import secrets
 import shutil
 import stat
-import tempfile
 import urllib.error
 import urllib.request
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 
+from stmlang.ending import unfinished
 from stmlang.experiments.folds.errors import StudyError
 
 DIGESTS = {
@@ -50,7 +52,10 @@ def fetched(name: str, archive: str, cache: Path) -> Path:
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache, prefix=f".{name}.") as temporary:
+        temporary = str(cache / f".{name}.{secrets.token_hex(8)}")
+        with unfinished(temporary), ExitStack() as stack:
+            os.mkdir(temporary)
+            stack.callback(shutil.rmtree, temporary, ignore_errors=True)
             packed, unpacked = Path(temporary) / "archive.zip", Path(temporary) / name
             download(f"{archive.rstrip('/')}/{name}.zip", packed)
             unpack(packed, unpacked, name)

@@ -6,14 +6,15 @@ import argparse
 from typing import TYPE_CHECKING, Any, Literal
 
 from stmlang.cli.options import MODES, add_batch, add_call, add_choice, add_json, add_spec, positive
-from stmlang.cli.output import print_json, say, tell
+from stmlang.cli.output import print_json, room, say, tell
+from stmlang.ending import rescuing
+from stmlang.source.wording import count
 
 if TYPE_CHECKING:
     from stmlang.runtime.bench import Bench, Row
 
 NAME = "bench"
 SUMMARY = "measure time, compile time and memory"
-INTERRUPTED = 130
 PASSES = {"inference": "forward", "training": "forward + backward"}
 
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0; 130 if interrupted, once what was measured is printed."""
+    """0. An interruption prints what was measured."""
     from stmlang.cli.specs import plan_prepared, prepare_scan, sized_spec
     from stmlang.runtime.bench import Bench
     from stmlang.runtime.tune import require_nodes
@@ -44,33 +45,32 @@ def run(arguments: argparse.Namespace) -> int:
             prepared = prepare_scan(arguments, scan, mode, arguments.batch)
             require_nodes(prepared)
             benches.append(Bench(prepared, plan_prepared(arguments, prepared), arguments.repeats))
-    interrupted = _measure(benches, arguments.every)
-    done = [bench for bench in benches if bench.done]
-    if arguments.json:
-        print_json({"ok": not interrupted, "passes": [_entry(bench) for bench in done], "interrupted": interrupted})
-    else:
-        _report(done)
-    return INTERRUPTED if interrupted else 0
+
+    def show(interrupted: bool = False) -> None:
+        done = [bench for bench in benches if bench.done]
+        if arguments.json:
+            print_json({"passes": [_entry(bench) for bench in done], "interrupted": interrupted}, ok=not interrupted)
+        else:
+            _report(done)
+
+    with rescuing(lambda: show(interrupted=True)):
+        _measure(benches, arguments.every)
+    show()
+    return 0
 
 
-def _measure(benches: list[Bench], every: bool) -> bool:
-    """Everything, with a progress bar on standard error; whether it was interrupted."""
-    from rich.console import Console
-    from rich.progress import Progress
+def _measure(benches: list[Bench], every: bool) -> None:
+    """Everything, with a progress bar on standard error."""
+    from stmlang.cli.progress import progress_bar
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        total = sum(len(bench.candidates(every)) for bench in benches)
-        task = progress.add_task("measuring", total=total)
-        try:
-            for bench in benches:
-                waiting = [estimate.candidate.label for estimate in bench.candidates(every)]
-                progress.update(task, description=f"measuring {waiting[0]}, {PASSES[bench.mode]}")
-                for _ in bench.rows(every):
-                    ahead = [*waiting, "done"][len(bench.done)]
-                    progress.update(task, advance=1, description=f"measuring {ahead}, {PASSES[bench.mode]}")
-        except KeyboardInterrupt:
-            return True
-    return False
+    before = 0
+    with progress_bar("measuring", sum(len(bench.candidates(every)) for bench in benches)) as show:
+        for bench in benches:
+            ahead = [*(estimate.candidate.label for estimate in bench.candidates(every)), "done"]
+            show(before, f"measuring {ahead[0]}, {PASSES[bench.mode]}")
+            for _ in bench.rows(every):
+                show(before + len(bench.done), f"measuring {ahead[len(bench.done)]}, {PASSES[bench.mode]}")
+            before += len(bench.done)
 
 
 def _entry(bench: Bench) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _entry(bench: Bench) -> dict[str, Any]:
 
 def _report(benches: list[Bench]) -> None:
     """A table for each pass."""
-    from stmlang.plan.show import columns
+    from stmlang.source.columns import table
 
     for number, bench in enumerate(benches):
         origin = (
@@ -123,7 +123,7 @@ def _report(benches: list[Bench]) -> None:
         tell(f"{bench.prepared.declared.name}, {PASSES[bench.mode]} (first {origin})")
         rows = [("", "candidate", "time", "to softmax", "predicted", "trace", "XLA", "temporary")]
         rows += [_attention_row(bench), *(_row(row) for row in bench.done)]
-        for line in columns(rows, left={0, 1}):
+        for line in table([(*row, "") for row in rows], {0, 1}, room(), (7, 6, 5, 4)):
             tell(line)
         if bench.attention.note:
             tell(f"softmax attention: {bench.attention.note}")
@@ -133,7 +133,7 @@ def _report(benches: list[Bench]) -> None:
             tell(f"regret {regret:.2f}: the choice's time to that of the fastest, {fastest}")
         left = [entry for entry in bench.plan.ranked if not entry.fits]
         if left:
-            say(f"{len(left)} candidate{'s' * (len(left) > 1)} left out: they do not fit the memory limit")
+            say(f"{count(len(left), 'candidate')} left out for want of memory: the limit is too low")
 
 
 def _attention_row(bench: Bench) -> tuple[str, ...]:

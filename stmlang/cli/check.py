@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stmlang.cli.folders import expanded
 from stmlang.cli.options import add_json, add_settings
 from stmlang.cli.output import print_diagnostics, print_json, tell
 from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
+from stmlang.source.wording import count
 
 if TYPE_CHECKING:
     from stmlang.scan.scan import Scan
@@ -18,20 +20,30 @@ SUMMARY = "check specs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a path, `std:NAME`, or `-` for standard input")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a path, a folder, `std:NAME`, or `-` for standard input")
     add_settings(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 if every file is right, else 1. Warnings are printed and change nothing."""
-    results = [(name, *_check(name, arguments.settings, arguments.search_path)) for name in arguments.files]
+    results = [result for name in arguments.files for result in _checked(name, arguments.settings, arguments.search_path)]
     wrong = [name for name, _, found in results if _errors(found)]
     if arguments.json:
-        print_json({"ok": not wrong, "files": [_entry(*result) for result in results]})
+        print_json({"files": [_entry(*result) for result in results]}, ok=not wrong)
     else:
         _report(results)
     return 1 if wrong else 0
+
+
+def _checked(
+    name: str, settings: dict[str, int | float], search_path: list[Path]
+) -> list[tuple[str, Scan | None, tuple[Diagnostic, ...]]]:
+    """What is said about a file, or about every spec in a folder."""
+    try:
+        return [(spec, *_check(spec, settings, search_path)) for spec in expanded(name)]
+    except SpecError as error:
+        return [(name, None, error.diagnostics)]
 
 
 def _check(name: str, settings: dict[str, int | float], search_path: list[Path]) -> tuple[Scan | None, tuple[Diagnostic, ...]]:
@@ -71,8 +83,7 @@ def _report(results: list[tuple[str, Scan | None, tuple[Diagnostic, ...]]]) -> N
     """Diagnostics to standard error; a line for each file that is right, and a count of the rest, to standard output."""
     print_diagnostics(diagnostic for _, _, found in results for diagnostic in found)
     for name, scan, found in results:
-        count = _errors(found)
-        if count:
-            tell(f"{name}: {count} error{'s' * (count > 1)}")
+        if errors := _errors(found):
+            tell(f"{name}: {count(errors, 'error')}")
         else:
             tell(f"{name}: ok" + ("" if scan is None else f" ({_words(scan)})"))

@@ -32,21 +32,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile for the target's platform and write the artifact."""
-    from rich.console import Console
-
     from stmlang.cli.files import require_output
+    from stmlang.cli.progress import working
     from stmlang.cli.specs import compile_spec
 
     output: Path = arguments.output
     require_output(output, arguments.spec)
     batch: int | Literal["symbolic"] | None = arguments.batch
-    with Console(stderr=True).status("planning") as status:
+    with working("planning") as say_now:
         compiled = compile_spec(arguments, batch if isinstance(batch, int) else 1)
         platform = compiled.plan.target.platform
-        status.update(f"lowering {compiled.plan.chosen.candidate.label} for {platform}")
+        say_now(f"lowering {compiled.plan.chosen.candidate.label} for {platform}")
         compiled.export(output, platforms=(platform,), batch=batch, with_state=arguments.with_state)
     summary: dict[str, Any] = {
-        "ok": True,
         "artifact": str(output),
         "bytes": output.stat().st_size,
         "scan": compiled.scan.name,

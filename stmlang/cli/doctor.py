@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         calibrate()
     report = examine()
     if arguments.json:
-        print_json({"ok": not report.problems, **asdict(report)})
+        print_json(asdict(report), ok=not report.problems)
     else:
         print(render(report), end="")
     return 1 if report.problems else 0
@@ -73,20 +73,17 @@ def calibrate() -> None:
 
     Raises SpecError (STM5401) where the record cannot be kept, before anything is measured if that is certain.
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
+    from stmlang.cli.progress import progress_bar
     from stmlang.plan import calibration
     from stmlang.runtime.calibrate import MEASUREMENTS, measure, record
     from stmlang.runtime.tune import cannot_keep, require_cache
 
     require_cache()
     found: dict[str, Any] = {}
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("measuring this machine", total=MEASUREMENTS)
-        for name, fields in measure():
+    with progress_bar("measuring this machine", MEASUREMENTS) as show:
+        for done, (name, fields) in enumerate(measure(), 1):
             found |= fields
-            progress.update(task, advance=1, description=f"measured {name}")
+            show(done, f"measured {name}")
     try:
         calibration.save(record(found))
     except OSError as error:

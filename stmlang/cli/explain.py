@@ -1,24 +1,25 @@
-"""Show what the compiler knows about a spec, how it would evaluate it, and why not otherwise."""
+"""Show what the compiler knows about a spec, how it would evaluate it, and why not otherwise; or what an error code means."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 from typing import TYPE_CHECKING
 
+from stmlang.cli.codes import explain_code, is_code
 from stmlang.cli.options import add_batch, add_json, add_planning, add_spec
-from stmlang.cli.output import print_json
+from stmlang.cli.output import print_json, room, write_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 NAME = "explain"
-SUMMARY = "show facts, plan and intermediate forms"
+SUMMARY = "show facts, plan and intermediate forms, or an error code"
 STAGES = ("tree", "scan", "facts", "plan", "jaxpr", "stablehlo")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_spec(parser)
+    add_spec(parser, "a path, `std:NAME` for one of the library, `-` for standard input, or an error code, such as STM2023")
     add_planning(parser)
     add_batch(parser)
     parser.add_argument("--emit", choices=STAGES, help="show one stage of the compiler instead of facts and plan")
@@ -26,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Facts and plan, or one stage. Only the stages behind the plan need jax."""
+    """Facts and plan, or one stage, or what an error code means. Only the stages behind the plan need jax."""
+    if is_code(arguments.spec):
+        return explain_code(arguments.spec, arguments.json)
     if arguments.emit is None:
         return _plan(arguments, with_facts=True)
     emit: dict[str, Callable[[argparse.Namespace], int]] = {
@@ -45,7 +48,7 @@ def _show(arguments: argparse.Namespace, text: str) -> int:
     if arguments.json:
         print_json({"stage": arguments.emit, "text": text})
     else:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        write_result(text if text.endswith("\n") else text + "\n")
     return 0
 
 
@@ -72,7 +75,7 @@ def _facts(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(facts_json(facts))
         return 0
-    return _show(arguments, show_facts(facts))
+    return _show(arguments, show_facts(facts, room()))
 
 
 def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
@@ -88,13 +91,13 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
         if arguments.json:
             print_json(outlook_json(found, facts_json(facts) if with_facts else None))
         else:
-            sys.stdout.write(outlook_text(found, show_facts(facts) if with_facts else None))
+            write_result(outlook_text(found, show_facts(facts, room()) if with_facts else None, room()))
         return 0
     facts, plan = plan_of(scan, arguments)
     if arguments.json:
-        print(explain_json(plan, facts_json(facts) if with_facts else None))
+        print_json(json.loads(explain_json(plan, facts_json(facts) if with_facts else None)))
     else:
-        sys.stdout.write(explain_text(plan, show_facts(facts) if with_facts else None))
+        write_result(explain_text(plan, show_facts(facts, room()) if with_facts else None, room()))
     return 0
 
 

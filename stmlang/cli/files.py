@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from stmlang.source.diagnostic import Diagnostic, SpecError
-from stmlang.source.writing import require_place, written_whole
+from stmlang.source.writing import new_whole, require_place, written_whole
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -26,20 +26,14 @@ def replace_text(path: Path, text: str) -> None:
 
 def create_text(path: Path, text: str) -> None:
     """Write a new file. Raises SpecError: STM5102 where there is one already, STM5101 where it cannot be written."""
-    made = False
     try:
-        with open(path, "x", encoding="utf-8", newline="") as file:
-            made = True
-            file.write(text)
+        with new_whole(path) as file:
+            file.write(text.encode())
     except FileExistsError:
         help = "choose another name, or move the file away first"
         raise SpecError([Diagnostic("STM5102", f"`{path}` exists and is not overwritten", None, help=help)]) from None
-    except BaseException as error:
-        if made:
-            path.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise cannot_write(path, error) from None
-        raise
+    except OSError as error:
+        raise cannot_write(path, error) from None
 
 
 def require_output(path: Path, source: str) -> None:

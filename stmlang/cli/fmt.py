@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from stmlang.cli.files import replace_text
+from stmlang.cli.folders import expanded
 from stmlang.cli.output import print_diagnostics, say, write_text
 from stmlang.source.advice import Command
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -16,7 +17,9 @@ STDIN = "-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a spec, or `-` to format standard input to standard output")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="a spec, a folder of specs, or `-` to format standard input to standard output"
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file would change")
     parser.add_argument("--diff", action="store_true", help="write nothing; print what would change")
 
@@ -26,10 +29,17 @@ def run(arguments: argparse.Namespace) -> int:
     failed, changed = 0, 0
     for name in arguments.files:
         try:
-            changed += _format(name, arguments.check, arguments.diff)
+            specs = expanded(name)
         except SpecError as error:
             failed += 1
             print_diagnostics(error.diagnostics)
+            continue
+        for spec in specs:
+            try:
+                changed += _format(spec, arguments.check, arguments.diff)
+            except SpecError as error:
+                failed += 1
+                print_diagnostics(error.diagnostics)
     return 1 if failed or (arguments.check and changed) else 0
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from stmlang.cli.options import add_json, add_settings, natural, positive
 from stmlang.cli.output import print_json, say, tell
+from stmlang.ending import rescuing
+from stmlang.source.wording import count
 
 if TYPE_CHECKING:
     from stmlang.verify.fuzz import Fuzzer, Kept, Source, Task
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "fuzz"
 SUMMARY = "look for wrong numbers, or replay a finding"
-USAGE, INTERRUPTED = 2, 130
+USAGE = 2
 EXAMPLES = 200
 LIMIT = 120.0
 """Seconds of processor time that one example may take before it counts as hung."""
@@ -75,7 +77,7 @@ def minutes(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 where nothing was found, 1 for a finding; 2 for a wrong command line, 130 if interrupted, once all is printed."""
+    """0 where nothing was found, 1 for a finding, 2 for a wrong command line. An interruption prints what was counted."""
     if arguments.replay is not None:
         return _replay(arguments)
     from stmlang.verify.fuzz import Fuzzer
@@ -89,13 +91,18 @@ def run(arguments: argparse.Namespace) -> int:
     examples = EXAMPLES if arguments.examples is None and arguments.minutes is None else arguments.examples
     fuzzer = Fuzzer(task, arguments.out, examples, arguments.minutes)
     start = time.monotonic()
-    interrupted = _look(fuzzer, arguments.workers)
-    spent = time.monotonic() - start
-    if arguments.json:
-        print_json(_summary(fuzzer, spent, interrupted))
-    else:
-        _report(fuzzer, spent, interrupted)
-    return INTERRUPTED if interrupted else 1 if fuzzer.kept else 0
+
+    def show(interrupted: bool = False) -> None:
+        spent = time.monotonic() - start
+        if arguments.json:
+            print_json(_summary(fuzzer, spent, interrupted), ok=not fuzzer.kept and not interrupted)
+        else:
+            _report(fuzzer, spent, interrupted)
+
+    with rescuing(lambda: show(interrupted=True)):
+        _look(fuzzer, arguments.workers)
+    show()
+    return 1 if fuzzer.kept else 0
 
 
 # --- what to try
@@ -138,29 +145,23 @@ def _source(arguments: argparse.Namespace) -> Source:
 # --- looking
 
 
-def _look(fuzzer: Fuzzer, workers: int) -> bool:
-    """All examples, with a progress bar on standard error; whether they were interrupted."""
-    from rich.console import Console
-    from rich.progress import Progress
-
+def _look(fuzzer: Fuzzer, workers: int) -> None:
+    """All examples, with a progress bar on standard error."""
+    from stmlang.cli.progress import progress_bar
     from stmlang.verify.worker import Worker
 
     total = fuzzer.seconds if fuzzer.examples is None else fuzzer.examples
     start = time.monotonic()
     with ExitStack() as stack:
-        try:
-            progress = stack.enter_context(Progress(console=Console(stderr=True), transient=True))
-            bar = progress.add_task("starting", total=total)
-            hands = [Worker(LIMIT) for _ in range(workers)]
-            for hand in hands:
-                stack.callback(hand.close)
-            for tried in fuzzer.run(hands):
-                done = fuzzer.counts.total if fuzzer.examples is not None else time.monotonic() - start
-                words = f"{fuzzer.counts.total} examples, {len(fuzzer.kept)} findings: {tried.job.check}, {tried.job.way.label}"
-                progress.update(bar, completed=done, description=words)
-        except KeyboardInterrupt:
-            return True
-    return False
+        show = stack.enter_context(progress_bar("starting", total or 0))
+        hands: list[Worker] = []
+        for _ in range(workers):
+            hands.append(Worker(LIMIT))
+            stack.callback(hands[-1].close)
+        for tried in fuzzer.run(hands):
+            done = fuzzer.counts.total if fuzzer.examples is not None else time.monotonic() - start
+            found = count(len(fuzzer.kept), "finding")
+            show(done, f"{count(fuzzer.counts.total, 'example')}, {found}: {tried.job.check}, {tried.job.way.label}")
 
 
 def _summary(fuzzer: Fuzzer, spent: float, interrupted: bool) -> dict[str, Any]:
@@ -172,7 +173,6 @@ def _summary(fuzzer: Fuzzer, spent: float, interrupted: bool) -> dict[str, Any]:
         }
 
     return {
-        "ok": not fuzzer.kept,
         "seed": fuzzer.task.seed,
         "examples": fuzzer.counts.total,
         "did_not_apply": fuzzer.counts.skipped,
@@ -215,7 +215,7 @@ def _command(kept: Kept) -> str:
 def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
     """The result for people."""
     from stmlang.plan import units
-    from stmlang.plan.show import columns
+    from stmlang.source.columns import columns
 
     counts = fuzzer.counts
     for place, what in enumerate(("generator", "strategy", "check")):
@@ -230,11 +230,10 @@ def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
         tell(f"    saved as {kept.path}; to see it again:")
         tell(f"    {_command(kept)}")
     number, apart = counts.findings.total(), len(fuzzer.kept)
-    found = f"{number} finding{'s' * (number != 1)}" + (f", {apart} of them different" if number > apart else "")
-    tell(f"{counts.total} examples in {units.seconds(spent)}, seed {fuzzer.task.seed}: {found if number else 'no finding'}")
-    if interrupted:
-        say("interrupted: more was to come")
-    elif not counts.total:
+    found = count(number, "finding") + (f", {apart} of them different" if number > apart else "")
+    tried = f"{count(counts.total, 'example')} in {units.seconds(spent)}, seed {fuzzer.task.seed}"
+    tell(f"{tried}: {found if number else 'no finding'}")
+    if not counts.total and not interrupted:
         say("nothing was tried: the strategies and checks that were asked for apply to no example")
 
 
@@ -258,14 +257,12 @@ def _replay(arguments: argparse.Namespace) -> int:
     worker = Worker(LIMIT)
     try:
         outcome: Outcome = worker.ask(job)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     finally:
         worker.close()
     finding = outcome.finding
     if arguments.json:
         now = None if finding is None else _entry(saved.Saved(found.trial, found.way, finding, found.optimized, None))
-        print_json({"ok": finding is None, "outcome": outcome.kind, "saved": _entry(found), "now": now})
+        print_json({"outcome": outcome.kind, "saved": _entry(found), "now": now}, ok=finding is None)
     elif finding is not None:
         tell(f"still fails: {_words(finding)}")
     elif outcome.kind == "skipped":

@@ -1,57 +1,46 @@
 """The command line: which command, and what becomes of what goes wrong.
 
-Exit status: 0 fine, 1 the spec or the data is wrong, 2 the command line is, 70 the compiler itself failed, 130 interrupted.
+Exit status: 0 fine, 1 the spec or the data is wrong, or the system does not let us go on (a full disk, no permission), 2 the
+command line is wrong, 70 the compiler itself failed; `stmlang.ending` has those of a process that was told to stop.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import os
-import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 
-from stmlang.cli import bench, check, compile, doctor, explain, fmt, fuzz, new, tune
+from stmlang.cli import bench, check, compile, doctor, explain, fmt, fuzz, inspect, listing, new, show, tune
 from stmlang.cli.output import print_failure, say
+from stmlang.ending import missing, refused
 from stmlang.source.diagnostic import SpecError
 
-COMMANDS = (check, compile, explain, tune, bench, fuzz, fmt, new, doctor)
+COMMANDS = (check, compile, explain, tune, bench, fuzz, fmt, listing, show, new, inspect, doctor)
 """Modules with NAME, SUMMARY, `add_arguments(parser)` and `run(arguments) -> exit status`, which imports what is slow."""
 
-USAGE, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
+USAGE, REFUSED, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 1, 70, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    _open_streams()
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character gets an escape for it, not an error from us.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     try:
         arguments = _parser().parse_args(argv)
     except SystemExit as stop:  # argparse has printed what it had to say
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
-        status = _run(arguments)
-        sys.stdout.flush()
-        return status
-    except KeyboardInterrupt:
+        return _run(arguments)
+    except KeyboardInterrupt:  # only where this is no process of ours: there, signals raise nothing
+        say("stmlang: interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        return _closed_pipe()
+    except BrokenPipeError:  # the reader has left: nobody is to hear of it
+        return BROKEN_PIPE
+    except ModuleNotFoundError as error:
+        return _missing(arguments, error)
+    except OSError as error:
+        return _refused(arguments, error)
     except Exception as error:
         return _internal(arguments, error)
-
-
-def _open_streams() -> None:
-    """A stream that was closed before we started is None: it reads as empty, and what is written to it is nobody's."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            flags = os.O_RDONLY if mode == "r" else os.O_WRONLY
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -63,11 +52,20 @@ def _run(arguments: argparse.Namespace) -> int:
         return 1
 
 
-def _closed_pipe() -> int:
-    """The reader has left: nobody is to hear of it, the interpreter's last flush included."""
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, suppress(OSError, ValueError):
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return BROKEN_PIPE
+def _missing(arguments: argparse.Namespace, error: ModuleNotFoundError) -> int:
+    """What has to be installed for the command."""
+    words = missing(error)
+    if words is None:
+        return _internal(arguments, error)
+    say(f"stmlang: {words}")
+    return REFUSED
+
+
+def _refused(arguments: argparse.Namespace, error: OSError) -> int:
+    """What the system did not let the command do: a full disk, a place without permission."""
+    if arguments.debug:
+        traceback.print_exception(error)
+    return refused(error)
 
 
 def _internal(arguments: argparse.Namespace, error: Exception) -> int:
@@ -98,7 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stmlang",
         description="Compile linear recurrences over directed acyclic graphs.",
-        epilog="Exit status: 0 fine, 1 the spec is wrong, 2 the command line is, 70 the compiler failed.",
+        epilog="Exit status: 0 fine, 1 the spec or the data is wrong, or something cannot be read or written, 2 the command "
+        "line is wrong, 70 the compiler failed; interrupted: 130 by Ctrl-C, 143 by SIGTERM, 129 by a closed terminal.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -111,7 +110,3 @@ def _parser() -> argparse.ArgumentParser:
         module.add_arguments(sub)
         sub.set_defaults(run=module.run)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
 from stmlang.cli.output import tell
 
 NAME = "new"
 SUMMARY = "write a starter spec"
-KINDS = ("chain", "image", "volume", "tree", "dag")
+KINDS = ("chain", "image", "volume", "tree", "dag", "graphs")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
@@ -41,7 +42,14 @@ def run(arguments: argparse.Namespace) -> int:
     path: Path = arguments.name
     create_text(path, starter(arguments.kind, path.stem))
     sizes = "".join(f" --set {name}={size}" for name, size in SIZES[arguments.kind].items())
-    tell(f"wrote {path}")
-    tell(f"  stmlang check {path}")
-    tell(f"  stmlang explain {path}{sizes}")
+    try:
+        tell(f"wrote {path}")
+        tell(f"  stmlang check {path}")
+        tell(f"  stmlang explain {path}{sizes}")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:  # where nobody can be told, nothing was done
+        path.unlink(missing_ok=True)
+        raise
     return 0

@@ -22,9 +22,11 @@ DTYPES = ("float32", "float64", "bfloat16")
 MODES = ("training", "inference")
 
 
-def add_spec(parser: argparse.ArgumentParser) -> None:
+def add_spec(
+    parser: argparse.ArgumentParser, what: str = "a path, `std:NAME` for one of the library, or `-` for standard input"
+) -> None:
     """SPEC, `--set` and `--path`."""
-    parser.add_argument("spec", metavar="SPEC", help="a path, `std:NAME` for one of the library, or `-` for standard input")
+    parser.add_argument("spec", metavar="SPEC", help=what)
     add_settings(parser)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 from stmlang.source.diagnostic import Diagnostic
@@ -17,6 +17,14 @@ def use_colour(stream: TextIO) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
+def room() -> int | None:
+    """How many columns there are for a result; None where it goes to no terminal, and lines may have any length."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Each one rendered, with an empty line between two."""
     blocks = [render(diagnostic, use_colour(sys.stderr)) for diagnostic in diagnostics]
@@ -24,14 +32,15 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
         print("\n\n".join(blocks), file=sys.stderr)
 
 
-def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2))
+def print_json(value: Mapping[str, Any], ok: bool = True) -> None:
+    """One JSON value, which begins with `ok`: whether the command did what it is for, and found nothing wrong."""
+    print(json.dumps({"ok": ok, **value}, indent=2))
 
 
 def print_failure(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
     """Diagnostics that end a command."""
     if as_json:
-        print_json({"ok": False, "diagnostics": [to_json(diagnostic) for diagnostic in diagnostics]})
+        print_json({"diagnostics": [to_json(diagnostic) for diagnostic in diagnostics]}, ok=False)
     else:
         print_diagnostics(diagnostics)
 
@@ -41,6 +50,11 @@ def write_text(text: str) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8"))
     sys.stdout.buffer.flush()
+
+
+def write_result(text: str) -> None:
+    """Lines of a result for people, each ending in a newline."""
+    sys.stdout.write(printable(text, keep="\n"))
 
 
 def tell(text: str) -> None:

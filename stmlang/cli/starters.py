@@ -126,12 +126,39 @@ scan {name}(heads = 4, key = 32, value = 32) on clinic {{
 }}
 """
 
+GRAPHS = """\
+
+# Graphs that every call brings, each of them no larger than this.
+topology molecule = dag(nodes <= 64, edges <= 160)
+
+# In Python:
+#
+#   here  = stmlang.graph.batch(graphs)      # DAGs side by side; `stmlang.graph.as_dag` makes one of whatever has edges
+#   op    = stmlang.compile("{name}.stm")    # a scan without a graph
+#   layer = stmlang.nn.ScanLayer(op, dim=16, edge_dim=3, key=jax.random.key(0))
+#   y     = layer(x, edge_features=e, on=op.at(here))    # rows of x are the nodes of all graphs, rows of e their edges
+scan {name}(heads = 4, key = 16, value = 16) on molecule {{
+    directions both  # an undirected graph is read in both senses of its orientation
+
+    # `e[out]` and `e[in]` are the features of an edge, seen from the node that it leaves and the one that it enters.
+    source[out] = sigmoid(linear(x, e[out], bias = -4))
+    mark[in]    = sigmoid(linear(x, e[in], bias = -4))
+    direct      = sigmoid(linear(x, bias = -6))
+
+    # A softmax over the outgoing edges shares a state out among them: whatever enters, no more than all of it leaves.
+    transition[out, in] = tanh(linear(x)) * softmax(linear(x, e[out], e[in]), over = out)
+
+    stabilize P
+}}
+"""
+
 WHAT: dict[str, tuple[str, str]] = {
     "chain": ("a scan over sequences", CHAIN),
     "image": ("a scan over images, propagation mode", IMAGE),
     "volume": ("a scan over volumes, propagation mode", VOLUME),
     "tree": ("a scan over a tree", TREE),
     "dag": ("a scan over a directed acyclic graph", DAG),
+    "graphs": ("a scan over graphs that come at run time", GRAPHS),
 }
 
 SIZES: dict[str, dict[str, int]] = {
@@ -140,6 +167,7 @@ SIZES: dict[str, dict[str, int]] = {
     "volume": {"depth": 4, "rows": 8, "cols": 8},
     "tree": {},
     "dag": {},
+    "graphs": {},
 }
 """Sizes that the starters leave open, with values to try."""
 

@@ -7,14 +7,18 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from stmlang.cli.options import MODES, add_batch, add_call, add_json, add_spec, duration
-from stmlang.cli.output import print_diagnostics, print_json, say, tell
+from stmlang.cli.output import print_diagnostics, print_json, room, say, tell
+from stmlang.ending import rescuing
+from stmlang.source.wording import count
 
 if TYPE_CHECKING:
     from stmlang.runtime.tune import Trial, Tuner
 
 NAME = "tune"
 SUMMARY = "time candidates on this machine and keep the result"
-INTERNAL, INTERRUPTED = 70, 130
+INTERNAL = 70
+NOISY = 0.5
+"""Of what is no surer than this share of itself no bounds are given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0, or 70 if the numbers of a candidate were wrong, once the right ones are kept; 130 if interrupted, likewise."""
+    """0, or 70 if the numbers of a candidate were wrong, once the right ones are kept. An interruption prints what there is."""
     from stmlang.cli.specs import prepare_scan, sized_spec
     from stmlang.plan.target import target_of
     from stmlang.runtime.compile import device_of, machine
@@ -44,35 +48,33 @@ def run(arguments: argparse.Namespace) -> int:
     assert device is not None
     tuner = Tuner(prepared, target_of(machine()), device, arguments.budget)
     start = time.perf_counter()
-    interrupted = _try(tuner)
-    spent = time.perf_counter() - start
-    faults = wrong_numbers(tuner.faults).diagnostics
-    if arguments.json:
-        from stmlang.source.render import to_json
 
-        found = _summary(tuner, spent, interrupted)
-        print_json({"ok": not faults, **found, "diagnostics": [to_json(diagnostic) for diagnostic in faults]})
-    else:
-        _report(tuner, spent, interrupted)
-        print_diagnostics(faults)
-    return INTERRUPTED if interrupted else INTERNAL if faults else 0
+    def show(interrupted: bool = False) -> None:
+        spent, faults = time.perf_counter() - start, wrong_numbers(tuner.faults).diagnostics
+        if arguments.json:
+            from stmlang.source.render import to_json
+
+            found = _summary(tuner, spent, interrupted) | {"diagnostics": [to_json(diagnostic) for diagnostic in faults]}
+            print_json(found, ok=not faults and not interrupted)
+        else:
+            _report(tuner, spent, interrupted)
+            print_diagnostics(faults)
+
+    with rescuing(lambda: show(interrupted=True)):
+        _try(tuner)
+    show()
+    return INTERNAL if tuner.faults else 0
 
 
-def _try(tuner: Tuner) -> bool:
-    """All trials, with a progress bar on standard error; whether they were interrupted."""
-    from rich.console import Console
-    from rich.progress import Progress
+def _try(tuner: Tuner) -> None:
+    """All trials, with a progress bar on standard error."""
+    from stmlang.cli.progress import progress_bar
 
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        waiting = [entry.candidate.label for entry in tuner.candidates]
-        task = progress.add_task(f"trying {waiting[0]}", total=len(waiting))
-        try:
-            for _ in tuner.run():
-                ahead = waiting[len(tuner.trials) :]
-                progress.update(task, advance=1, description=f"trying {ahead[0]}" if ahead else "comparing the fastest")
-        except KeyboardInterrupt:
-            return True
-    return False
+    waiting = [entry.candidate.label for entry in tuner.candidates]
+    with progress_bar(f"trying {waiting[0]}", len(waiting)) as show:
+        for _ in tuner.run():
+            ahead = waiting[len(tuner.trials) :]
+            show(len(tuner.trials), f"trying {ahead[0]}" if ahead else "comparing the fastest")
 
 
 def _summary(tuner: Tuner, spent: float, interrupted: bool) -> dict[str, Any]:
@@ -111,13 +113,17 @@ def _speedup(tuner: Tuner) -> float | None:
 def _report(tuner: Tuner, spent: float, interrupted: bool) -> None:
     """The result for people."""
     from stmlang.plan import units
-    from stmlang.plan.show import columns
     from stmlang.plan.tuned import place_of
+    from stmlang.source.columns import table
 
     record, predicted = tuner.record, tuner.plan.chosen.candidate.label
     base, winner = ("", "") if record is None else (f"to {record.baseline}", record.winner)
-    rows = [("", "candidate", "time", base, "predicted", "compile", "temporary", "")]
-    for line in columns([*rows, *(_row(trial, winner) for trial in tuner.trials)], left={0, 1, 7}) if tuner.trials else ():
+    rows = [("", "candidate", "time", base, "", "predicted", "compile", "temporary", "")]
+    for line in (
+        table([*rows, *(_row(trial, winner) for trial in tuner.trials)], {0, 1, 4, 8}, room(), (7, 6, 5))
+        if tuner.trials
+        else ()
+    ):
         tell(line)
     if record is not None:
         speedup = _speedup(tuner)
@@ -129,7 +135,7 @@ def _report(tuner: Tuner, spent: float, interrupted: bool) -> None:
     left = len(tuner.order) - len(tuner.trials)
     if left:
         stopped = "interrupted" if interrupted else _why_left(tuner)
-        say(f"{left} candidate{'s' * (left != 1)} not tried after {units.seconds(spent)}: {stopped}")
+        say(f"{count(left, 'candidate')} not tried after {units.seconds(spent)}: {stopped}")
 
 
 def _row(trial: Trial, winner: str) -> tuple[str, ...]:
@@ -137,17 +143,25 @@ def _row(trial: Trial, winner: str) -> tuple[str, ...]:
 
     entry = trial.measured
     if entry.fault:
-        return ("", entry.label, "", "", "", "", "", f"excluded: {entry.fault}")
+        return ("", entry.label, "", "", "", "", "", "", f"excluded: {entry.fault}")
     return (
         ">" if entry.label == winner else "",
         entry.label,
         units.seconds(entry.seconds),
-        f"{entry.ratio:.2f}x +- {entry.ratio * entry.noise:.2f}",
+        f"{entry.ratio:.2f}x",
+        spread(entry.turns, entry.noise),
         units.seconds(trial.estimate.seconds),
         units.seconds(entry.compile_seconds),
         units.size(entry.temporary_bytes),
         "",
     )
+
+
+def spread(turns: int, noise: float) -> str:
+    """How sure a ratio is that was measured in some turns: `within 6 %`, twice the standard error of their median."""
+    if turns < 2:
+        return "timed once"
+    return f"within {max(1, round(100 * noise))} %" if noise < NOISY else "noisy"
 
 
 def _why_left(tuner: Tuner) -> str:

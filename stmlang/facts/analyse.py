@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stmlang.facts.bounds import Bounds
@@ -12,6 +12,7 @@ from stmlang.facts.stability import Verdict, judge
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Scan
+from stmlang.scan.show import spoken
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
 from stmlang.source.diagnostic import Diagnostic
 
@@ -59,6 +60,7 @@ def analyse(scan: Scan, dag: DAG | None = None) -> Facts:
         dag = dag_of(scan.topology)
     before = Bounds.of(scan, dag)
     verdict = judge(before, dag)
+    verdict = replace(verdict, reason=tuple(spoken(step, verdict.scan) for step in verdict.reason))
     after = before if verdict.scan is scan else Bounds.of(verdict.scan, dag)
     ranks = Ranks(after.scan, after.classes, after.dependence, after.operators)
     clauses = len(after.scan.gate("transition").clauses)

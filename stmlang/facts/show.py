@@ -8,22 +8,28 @@ from stmlang.facts.analyse import Facts
 from stmlang.facts.bounds import Bounds
 from stmlang.facts.dependence import Depends
 from stmlang.facts.reason import bounded, listed, show_bound
-from stmlang.scan.expression import Number, ordered
-from stmlang.scan.show import show_expr
+from stmlang.scan.expression import Expr, Number, ordered
+from stmlang.scan.show import show_expr, spoken
 from stmlang.scan.topology import Port, ports
+from stmlang.source.columns import table, wrapped
 
 
-def show_facts(facts: Facts) -> str:
-    """Several lines, ending in a newline: the verdict and its steps, the form of the transition, and a line for each gate."""
+def show_facts(facts: Facts, width: int | None = None) -> str:
+    """Several lines, ending in a newline: the verdict and its steps, the form of the transition, and a line for each gate. They
+    are broken where they are longer than `width`."""
     verdict = facts.verdict
     lines = [f"stability: {verdict.kind}{' (the other mode holds too)' if verdict.also and not verdict.inserted else ''}"]
     lines += [f"    {step}" for step in verdict.reason]
     lines += [f"transition: {text}" for text in _transition(facts)]
     lines.append("gates, with the interval they lie in and what they depend on:")
-    rows = [(gate.name, _interval(facts.bounds, gate.name), _depends(facts.bounds, gate.name)) for gate in facts.scan.gates]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    lines += [f"    {name:{widths[0]}}  {interval:{widths[1]}}  {depends}" for name, interval, depends in rows]
-    return "\n".join(lines) + "\n"
+    rows = [("", gate.name, _interval(facts.bounds, gate.name), _depends(facts.bounds, gate.name)) for gate in facts.scan.gates]
+    found = [*wrapped("\n".join(lines), width), *(f"  {line}" for line in table(rows, range(4), width and width - 2))]
+    return "\n".join(found) + "\n"
+
+
+def _spoken(facts: Facts, expr: Expr) -> str:
+    """An expression as its author would write it."""
+    return spoken(show_expr(expr), facts.scan)
 
 
 def _transition(facts: Facts) -> list[str]:
@@ -34,13 +40,15 @@ def _transition(facts: Facts) -> list[str]:
         if isinstance(in_factor, Number) and in_factor.value == 1:
             found.append("the same for all incoming edges (rank one): one state for each node is enough")
         else:
-            factors = f"({show_expr(out_factor)}) * ({show_expr(in_factor)})"
+            factors = f"({_spoken(facts, out_factor)}) * ({_spoken(facts, in_factor)})"
             found.append(f"rank one, {factors}: one state for each node is enough")
     for form in facts.factored:
         if form is not None:
+            plain = isinstance(form.scale, Number) and form.scale.value == 1
+            scale = "" if plain else f"{_spoken(facts, form.scale)} * "
             found.append(
-                f"{show_expr(form.scale)} * (identity - u u^T * strength) on the axis {form.pair[0]}, with "
-                f"u = {show_expr(form.u)}, strength = {show_expr(form.strength)}"
+                f"{scale}(identity - u u^T * strength) on the axis {form.pair[0]}, with "
+                f"u = {_spoken(facts, form.u)}, strength = {_spoken(facts, form.strength)}"
             )
     zeros = [f"[out = {out}, in = {into}]" for out, into in _zeros(facts.bounds)]
     if zeros:
@@ -105,15 +113,15 @@ def facts_json(facts: Facts) -> dict[str, Any]:
             "column_sums": {name: _bound(total) for name, total in zip(bounds.classes.names, bounds.columns, strict=True)},
             "rank_one": None
             if rank_one is None
-            else {"out": show_expr(rank_one.out_factor), "in": show_expr(rank_one.in_factor)},
+            else {"out": _spoken(facts, rank_one.out_factor), "in": _spoken(facts, rank_one.in_factor)},
             "factored": [
                 None
                 if form is None
                 else {
                     "axis": form.pair[0],
-                    "scale": show_expr(form.scale),
-                    "strength": show_expr(form.strength),
-                    "direction": show_expr(form.u),
+                    "scale": _spoken(facts, form.scale),
+                    "strength": _spoken(facts, form.strength),
+                    "direction": _spoken(facts, form.u),
                 }
                 for form in facts.factored
             ],

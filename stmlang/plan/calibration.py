@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 from pathlib import Path
@@ -23,6 +22,9 @@ from stmlang.plan.target import CPU, Target
 
 SCHEMA = 1
 RATES = ("vector", "bandwidth", "step_overhead", "op_overhead", "product_overhead", "compile_seconds")
+
+LEAST, MOST = 1e-15, 1e24
+"""Between them lie all rates and overheads that a machine can have."""
 
 
 def machine_key() -> dict[str, str | int]:
@@ -74,9 +76,9 @@ def load() -> Target | None:
 
 
 def _positive(value: Any) -> float:
-    """A finite number above zero; ValueError otherwise."""
+    """A number that a machine can have; ValueError otherwise."""
     number = float(value)
-    if not (math.isfinite(number) and number > 0):
+    if not LEAST < number < MOST:
         raise ValueError(f"{value} is not a rate")
     return number
 

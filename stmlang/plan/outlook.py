@@ -12,9 +12,10 @@ from stmlang.graph.buckets import LARGEST_CELL, MOST_PACKED, Needs, Room, levels
 from stmlang.graph.packing import pieces
 from stmlang.plan.choose import make_plan
 from stmlang.plan.problem import DtypeName, Mode, Problem
-from stmlang.plan.show import columns
 from stmlang.plan.target import Target
 from stmlang.scan.topology import Runtime
+from stmlang.source.columns import table, wrapped
+from stmlang.source.wording import count
 
 TOGETHER = 64
 """Graphs in a batch, as long as there are not too many nodes in all of them."""
@@ -66,17 +67,15 @@ def outlook_json(found: Sequence[Outlook], facts: Mapping[str, Any] | None) -> d
     return values if facts is None else {**values, "facts": facts}
 
 
-def outlook_text(found: Sequence[Outlook], facts: str | None) -> str:
-    """The facts, the choices as a table, and where a plan comes from."""
+def outlook_text(found: Sequence[Outlook], facts: str | None, width: int | None = None) -> str:
+    """The facts, the choices as a table, and where a plan comes from, in lines of at most `width`."""
     rows = [("graphs", "nodes each", "edges each", "packed into", "strategy")]
     for one in found:
-        cells = f"{one.room.cells} cells of {one.room.cell}" if one.room.cells else "-"
+        cells = f"{count(one.room.cells, 'cell')} of {one.room.cell}" if one.room.cells else "-"
         rows.append((f"{one.graphs:,}", f"{one.nodes:,}", f"{one.edges:,}", cells, one.strategy))
     parts = [facts] if facts is not None else []
-    parts.append(
-        "plan: the graphs come at run time, and so does the plan. What would be chosen for batches of graphs of one size:\n\n"
-        + "\n".join(columns(rows, {3, 4}))
-        + f"\n\nGraphs of more than {MOST_PACKED:,} nodes are not packed. For the plan of a batch, in Python:\n\n"
-        "    print(stmlang.compile(spec).at(stmlang.graph.batch(graphs)).explain())\n"
-    )
+    what = "plan: the graphs come at run time, and so does the plan. What would be chosen for batches of graphs of one size:"
+    where = f"Graphs of more than {MOST_PACKED:,} nodes are not packed. For the plan of a batch, in Python:"
+    call = "    print(stmlang.compile(spec).at(stmlang.graph.batch(graphs)).explain())"
+    parts += ["\n".join(lines) for lines in (wrapped(what, width), table(rows, {3, 4}, width), wrapped(where, width), [call])]
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

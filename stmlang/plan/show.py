@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from stmlang.plan import units
@@ -11,19 +11,25 @@ from stmlang.plan.cost import Estimate
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
 from stmlang.plan.store import plan_dict
 from stmlang.plan.target import Target
+from stmlang.source.columns import table, wrapped
+from stmlang.source.render import printable
+from stmlang.source.wording import count
 
 HEADER = ("", "candidate", "flops", "bytes", "steps", "memory", "ops", "compile", "time", "why it lost")
 
 
-def explain_text(plan: Plan, facts: str | None = None) -> str:
+def explain_text(plan: Plan, facts: str | None = None, width: int | None = None) -> str:
     """Several paragraphs, ending in a newline: the scan, the target, `facts` (as `stmlang.facts` words them), the candidates,
-    the chosen one's stages, and the strategies that cannot be used."""
-    parts = [_scan_text(plan.circumstances), _target_text(plan.target, plan.circumstances.dtype)]
+    the chosen one's stages, and the strategies that cannot be used. Lines have at most `width` characters, where it is given
+    and what stands in them can be broken or left out."""
+    heads = (_scan_text(plan.circumstances), _target_text(plan.target, plan.circumstances.dtype))
+    parts = ["\n".join(wrapped(text, width)) for text in heads]
     if facts:
         parts.append(facts.rstrip("\n"))
-    parts += [_candidates_text(plan), *_tuning_text(plan.tuning), _stages_text(plan.chosen)]
+    parts += [_candidates_text(plan, width), *_tuning_text(plan.tuning, width), *_stages_text(plan.chosen, width)]
     if plan.rejections:
-        parts.append("cannot be used\n" + "\n".join(f"  {entry.strategy}: {entry.reason}" for entry in plan.rejections))
+        lines = [line for entry in plan.rejections for line in wrapped(f"  {entry.strategy}: {entry.reason}", width)]
+        parts.append("\n".join(["cannot be used", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -36,12 +42,14 @@ def explain_json(plan: Plan, facts: Mapping[str, Any] | None = None) -> str:
 
 
 def _scan_text(given: Circumstances) -> str:
-    shape = "" if given.axes is None else f" ({' x '.join(map(str, given.axes))})"
-    sizes = f"{given.heads} heads, key {given.key}, value {given.value}" + (f", track {given.track}" if given.track > 1 else "")
+    shape = f" ({' x '.join(map(str, given.axes))})" if given.axes is not None and len(given.axes) > 1 else ""
+    sizes = f"{count(given.heads, 'head')}, key {given.key}, value {given.value}" + (
+        f", track {given.track}" if given.track > 1 else ""
+    )
     return (
-        f"scan {given.scan}: {given.nodes:,} nodes{shape}, {given.edges:,} edges, {given.line_edges:,} line edges, "
-        f"{given.levels:,} levels\n"
-        f"  {sizes}, {given.directions} direction{'s' * (given.directions != 1)}, {given.dtype}, {given.mode}, "
+        f"scan {given.scan}: {count(given.nodes, 'node')}{shape}, {count(given.edges, 'edge')}, "
+        f"{count(given.line_edges, 'line edge')}, {count(given.levels, 'level')}\n"
+        f"  {sizes}, {count(given.directions, 'direction')}, {given.dtype}, {given.mode}, "
         f"batch {given.batch}, memory limit {units.size(given.memory_limit)}"
     )
 
@@ -57,9 +65,10 @@ def _target_text(target: Target, dtype: str) -> str:
     )
 
 
-def _candidates_text(plan: Plan) -> str:
+def _candidates_text(plan: Plan, width: int | None) -> str:
     rows = [HEADER, *(_row(entry, plan) for entry in plan.ranked)]
-    return f"plan: {plan.chosen.candidate.label} ({_choice(plan)})\n" + "\n".join(columns(rows, left={0, 1, 9}))
+    head = wrapped(f"plan: {plan.chosen.candidate.label} ({_choice(plan)})", width)
+    return "\n".join([*head, *table(rows, {0, 1, 9}, width, spare=(6, 4, 3, 2, 7, 5))])
 
 
 def _choice(plan: Plan) -> str:
@@ -76,14 +85,16 @@ def _choice(plan: Plan) -> str:
     return f"tuned: {tuning.speedup:.2f}x as fast as the predicted choice, {tuning.predicted}"
 
 
-def _tuning_text(tuning: Tuning) -> list[str]:
+def _tuning_text(tuning: Tuning, width: int | None) -> list[str]:
     """What was measured, or why what was measured is not used."""
     parts: list[str] = []
     if tuning.used:
         rows = [("", "candidate", "time", "of the predicted", "compile", "temporary", ""), *_measured_rows(tuning)]
-        parts.append(f"measured on this machine ({tuning.checked})\n" + "\n".join(columns(rows, left={0, 1, 6})))
+        head = wrapped(f"measured on this machine ({tuning.checked})", width)
+        parts.append("\n".join([*head, *table(rows, {0, 1, 6}, width, spare=(5, 4))]))
     if tuning.notes:
-        parts.append("tuned results that are not used\n" + "\n".join(f"  {note}" for note in tuning.notes))
+        notes = [line for note in tuning.notes for line in wrapped(f"  {printable(note)}", width)]
+        parts.append("\n".join(["tuned results that are not used", *notes]))
     return parts
 
 
@@ -123,31 +134,15 @@ def _row(entry: Ranked, plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _stages_text(chosen: Estimate) -> str:
+def _stages_text(chosen: Estimate, width: int | None) -> list[str]:
+    """The stages that take time, if any does."""
     rows = [("", "stage", "flops", "bytes", "steps", "time", "limited by")]
     for time in chosen.times:
         parts = {"arithmetic": time.arithmetic, "memory traffic": time.traffic, "steps": time.steps, "dispatch": time.ops}
         parts["small products"] = time.products
-        stage = time.stage
-        rows.append(
-            (
-                "",
-                stage.name,
-                units.si(stage.flops),
-                units.size(stage.bytes),
-                f"{stage.steps:,}",
-                units.seconds(time.total),
-                max(parts, key=lambda name: parts[name]),
-            )
-        )
-    return f"where {chosen.candidate.label} spends its time\n" + "\n".join(columns(rows, left={0, 1, 6}))
-
-
-def columns(rows: Sequence[tuple[str, ...]], left: set[int]) -> list[str]:
-    """Rows as lines with aligned columns; numbers to the right, and no blanks at a line's end."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-
-    def cell(column: int, text: str) -> str:
-        return text.ljust(widths[column]) if column in left else text.rjust(widths[column])
-
-    return ["  ".join(cell(column, text) for column, text in enumerate(row)).rstrip() for row in rows]
+        stage, most = time.stage, max(parts, key=lambda name: parts[name])
+        numbers = (units.si(stage.flops), units.size(stage.bytes), f"{stage.steps:,}", units.seconds(time.total))
+        if time.total > 0:
+            rows.append(("", stage.name, *numbers, most))
+    head = f"where {chosen.candidate.label} spends its time"
+    return ["\n".join([head, *table(rows, {0, 1, 6}, width, spare=(4, 3, 2))])] if len(rows) > 1 else []

@@ -42,7 +42,7 @@ def plan_from_json(text: str) -> Plan:
     """The plan that `plan_json` wrote. Raises SpecError (STM5008) for anything else."""
     try:
         return _plan(json.loads(text))
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError) as error:
         raise plan_error("STM5008", f"this is not a stored plan of schema {SCHEMA}: {type(error).__name__}: {error}") from None
 
 

@@ -1,6 +1,6 @@
 """What `stmlang tune` measured: records in the user's cache, one for each scan, size, way of calling, machine and version.
 
-    tuned-SCAN-KEY.json   {"schema": 1, "key": {...}, "baseline": ..., "winner": ..., "checked": ..., "measured": [...]}
+    tuned-SCAN-KEY.json   {"schema": 2, "key": {...}, "baseline": ..., "winner": ..., "checked": ..., "measured": [...]}
 
 SCAN is a hash of the scan's text without its sizes, so that records of the same scan at other sizes are found too; KEY one of
 everything that a measurement depends on. Measuring needs jax, and so is done elsewhere.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,8 +21,9 @@ from stmlang.plan.problem import Problem
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_scan
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
+from stmlang.source.render import printable
 
-SCHEMA = 1
+SCHEMA = 2
 TIE = 0.05
 """Times that differ by less, noise aside, are equal."""
 SHOWN = 3
@@ -49,9 +49,9 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A candidate, by its label. `seconds` is the median of a call, `ratio` its time to the baseline's, measured in turns and
-    uncertain by `noise` of it. `fault` says what is wrong with its numbers, and is empty if nothing is; a faulty candidate was
-    not timed."""
+    """A candidate, by its label. `seconds` is the median of a call, `ratio` its time to the baseline's, the median of `turns`,
+    uncertain by `noise` of it; of what was timed in one turn nothing is known, and `noise` is 1. `fault` says what is wrong
+    with its numbers, and is empty if nothing is; a faulty candidate was not timed."""
 
     label: str
     seconds: float
@@ -60,6 +60,7 @@ class Measured:
     compile_seconds: float
     temporary_bytes: int
     fault: str = ""
+    turns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +183,12 @@ def read(path: Path) -> Record | None:
 
 
 def _record(found: dict[str, Any]) -> Record:
-    if found["schema"] != SCHEMA:
-        raise ValueError(f"schema {found['schema']}")
-    measured = tuple(_measured(entry) for entry in found["measured"])
-    key: dict[str, Any] = dict(found["key"])
-    if not isinstance(key["axes"], list | None):
-        raise ValueError("axes are a list of sizes")
-    record = Record(key, str(found["baseline"]), str(found["winner"]), str(found["checked"]), measured)
+    """What a file says, each value of the kind and size that is written. Raises what `read` knows."""
+    if found["schema"] != SCHEMA or not isinstance(found["measured"], list):
+        raise ValueError("another schema")
+    measured = tuple(_measured(entry) for entry in cast(list[dict[str, Any]], found["measured"]))
+    baseline, winner, checked = (_text(found[name]) for name in ("baseline", "winner", "checked"))
+    record = Record(_key(found["key"]), baseline, winner, checked, measured)
     for label in (record.baseline, record.winner):
         entry = record.of(label)
         if entry is None or entry.fault:
@@ -196,14 +196,49 @@ def _record(found: dict[str, Any]) -> Record:
     return record
 
 
-def _measured(entry: dict[str, Any]) -> Measured:
-    numbers = [float(entry[name]) for name in ("seconds", "ratio", "noise", "compile_seconds")]
-    fault = str(entry["fault"])
-    least = 0.0 if fault else 1e-12
-    if not all(math.isfinite(number) for number in numbers) or min(numbers[:2]) < least:
-        raise ValueError("times are positive numbers")
-    return Measured(str(entry["label"]), *numbers, temporary_bytes=int(entry["temporary_bytes"]), fault=fault)
+def _key(found: dict[str, Any]) -> Key:
+    key: dict[str, Any] = {name: _text(found[name]) for name in TEXTS} | {name: _whole(found[name]) for name in SIZES}
+    axes, graph = found["axes"], found["graph"]
+    if axes is not None and not isinstance(axes, list):
+        raise ValueError("axes are a list of sizes")
+    key["axes"] = None if axes is None else [_whole(size) for size in cast(list[Any], axes)]
+    return key | {"graph": None if graph is None else _text(graph)}
 
+
+def _measured(entry: dict[str, Any]) -> Measured:
+    numbers = [_number(entry[name]) for name in ("seconds", "ratio", "noise", "compile_seconds")]
+    fault = _text(entry["fault"])
+    least = 0.0 if fault else 1e-12
+    if min(numbers[:2]) < least:
+        raise ValueError("times are positive numbers")
+    memory, turns = _whole(entry["temporary_bytes"]), _whole(entry["turns"])
+    return Measured(_text(entry["label"]), *numbers, temporary_bytes=memory, fault=fault, turns=turns)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST or not value.isprintable():
+        raise ValueError("not a text that was written here")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 2**63:
+        raise ValueError("not a count")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value < MOST:
+        raise ValueError("not a time")
+    return float(value)
+
+
+TEXTS = ("scan", "dtype", "mode", "platform", "kind", "stmlang", "jax", "jaxlib")
+SIZES = ("heads", "key", "value", "track", "batch", "cores")
+LONGEST = 2000
+"""Characters of the longest text in a record."""
+MOST = 1e12
+"""No time is as long, in seconds or to another."""
 
 WORDS = {
     "heads": "heads {}",
@@ -250,7 +285,7 @@ def keep(
     with locked(place):
         old = read(place)
         entries = {entry.label: entry for entry in old.measured} if old is not None and old.baseline == baseline else {}
-        entries |= {entry.label: entry for entry in found}
+        entries |= {entry.label: replace(entry, fault=printable(entry.fault)[:LONGEST]) for entry in found}
         listed = [label for label in order if label in entries]
         listed += [label for label in entries if label not in order]
         measured = tuple(entries[label] for label in listed)

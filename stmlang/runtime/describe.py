@@ -1,42 +1,72 @@
-"""What an artifact says of itself, for people and for programs."""
+"""What an artifact says of itself, compared with what is in it."""
 
 from __future__ import annotations
 
+import json
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
+import jax
+
+from stmlang.plan.store import plan_from_json
+from stmlang.runtime.archive import opened
 from stmlang.runtime.loaded import LoadedScan
+from stmlang.runtime.loaded_model import LoadedModel
 from stmlang.runtime.loading import load
+from stmlang.runtime.options import file_path
 
 
-def describe(path: str | PathLike[str]) -> dict[str, Any]:
-    """An artifact's kind, name, platforms, batch, versions and signature, as JSON values; of a scan the file of its spec, of a
-    model how many parameters it has and what graphs it is for. The file is read whole, and believed only as far as
-    `stmlang.load` does. Raises SpecError as that does."""
-    found = load(path)
-    manifest = found.manifest
-    told: dict[str, Any] = {
+def described(path: str | PathLike[str]) -> dict[str, Any]:
+    """An artifact in plain values: its kind, `scan` or `model`, platforms, batch, versions, the bytes of its members unpacked,
+    whether it runs on this machine; of a scan its source, data type, shapes and plan, of a model what it takes and returns, how
+    many parameters it has, and the scans and graphs that it is made of.
+
+    Raises SpecError as `stmlang.load` does: nothing is reported that was not found to be as it was written.
+    """
+    place = file_path(path)
+    loaded = load(place)
+    manifest = loaded.manifest
+    with opened(place) as archive:
+        members = {entry.filename: entry.file_size for entry in archive.infolist()}
+    backend = jax.default_backend()
+    here = {"gpu": "cuda"}.get(backend, backend)
+    runs = here in manifest["platforms"]
+    return {
         "kind": manifest["kind"],
-        "path": found.path,
-        "bytes": Path(found.path).stat().st_size,
+        "file": str(place),
+        "bytes": place.stat().st_size,
         "format": manifest["format"],
-        "versions": manifest["versions"],
         "platforms": manifest["platforms"],
         "batch": manifest["batch"],
-        "differentiable": manifest.get("differentiable"),
+        "differentiable": bool(manifest.get("differentiable")),
+        "versions": {str(name): str(version) for name, version in manifest["versions"].items()},
+        "members": members,
+        "runs_here": runs,
+        "why_not": None if runs else f"JAX runs on {here} on this machine",
+        **(_scan(loaded) if isinstance(loaded, LoadedScan) else _model(loaded)),
     }
-    if isinstance(found, LoadedScan):
-        arguments = {**found.signature.inputs, **found.signature.gates}
-        shown = ", ".join(f"{name}={found.signature.dtype}{list(shape)}" for name, shape in arguments.items())
-        told |= {"name": manifest.get("scan"), "source": manifest.get("source"), "with_state": manifest["with_state"]}
-        return {**told, "signature": f"({shown}) -> {found.signature.dtype}{list(found.signature.result)}"}
-    learned = [array for array in found.weights if array.dtype.kind not in "iub"]
+
+
+def _scan(loaded: LoadedScan) -> dict[str, Any]:
+    manifest, plan = loaded.manifest, plan_from_json(loaded.plan)
     return {
-        **told,
-        "name": manifest.get("model"),
+        "scan": str(manifest.get("scan")),
+        "source": str(manifest.get("source")),
+        "with_state": manifest["with_state"],
+        "signature": json.loads(json.dumps(manifest["signature"])),
+        "target": plan.target.name,
+        "strategy": plan.strategy,
+        "config": plan.config,
+        "predicted_seconds": plan.chosen.seconds,
+    }
+
+
+def _model(loaded: LoadedModel) -> dict[str, Any]:
+    learned = [array for array in loaded.weights if array.dtype.kind not in "iub"]
+    return {
+        "model": str(loaded.manifest.get("model")),
         "parameters": sum(array.size for array in learned),
-        "graphs": dict(found.sizes),
-        "scans": [{"scan": recipe.scan.name, "strategy": recipe.strategy} for recipe in found.recipes],
-        "signature": found.signature,
+        "graphs": dict(loaded.sizes),
+        "scans": [{"scan": recipe.scan.name, "strategy": recipe.strategy} for recipe in loaded.recipes],
+        "signature": loaded.signature,
     }

@@ -105,8 +105,8 @@ class Tuner:
         for number, trial in enumerate(self.trials):
             own = found.get(trial.measured.label)
             if own is not None and own.noise(base) <= trial.measured.noise:
-                times = replace(trial.measured, seconds=own.median, ratio=own.ratio(base), noise=own.noise(base))
-                self.trials[number] = Trial(trial.estimate, times)
+                times = {"seconds": own.median, "ratio": own.ratio(base), "noise": own.noise(base), "turns": len(own.samples)}
+                self.trials[number] = Trial(trial.estimate, replace(trial.measured, **times))
         self._keep()
 
     def _shortlist(self) -> None:
@@ -128,7 +128,7 @@ class Tuner:
             text = error.diagnostics[0].message if isinstance(error, SpecError) else str(error)
             return Measured(label, 0.0, 0.0, 0.0, 0.0, 0, f"{type(error).__name__}: {text.partition(chr(10))[0]}")
         times = (own.median, own.ratio(base), own.noise(base))
-        return Measured(label, *times, program.compile_seconds, program.temporary_bytes)
+        return Measured(label, *times, program.compile_seconds, program.temporary_bytes, turns=len(own.samples))
 
     def _times(self, label: str, program: Built) -> tuple[Timing, Timing]:
         """A candidate's times and the baseline's, which it becomes if there is none yet."""

@@ -6,6 +6,7 @@ else reads as it is written in the language. The text depends on nothing but the
 
 from __future__ import annotations
 
+import re
 from typing import assert_never
 
 from stmlang.scan.expression import (
@@ -206,6 +207,19 @@ def show_leaf(leaf: Leaf) -> str:
             assert_never(leaf.kind)
     tail = ", per direction" if leaf.directional else ""
     return f"@{leaf.name}{_brackets(list(leaf.indices))} = {leaf.kind}({inside}){tail}"
+
+
+def spoken(text: str, scan: Scan) -> str:
+    """A text with expressions in it as their author would write them: `linear(x)` for `@source[out]`, `k` for `@k`."""
+    for leaf in sorted(scan.leaves, key=lambda leaf: -len(leaf.name)):
+        inside = {
+            "linear": ", ".join(map(_feature, leaf.features)),
+            "param": _initial(leaf.bias),
+            "given": ", ".join(_bounds(leaf)),
+        }
+        own = rf"@{re.escape(leaf.name)}(\[[^\]]*\])?(?![\w.\[])"
+        text = re.sub(own, f"{leaf.kind}({inside[leaf.kind]})", text)
+    return re.sub(r"@([qkv])(?![\w.])", r"\1", text)
 
 
 def _feature(feature: Feature) -> str:

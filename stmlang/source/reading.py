@@ -16,6 +16,11 @@ from stmlang.source.wording import quoted
 MAX_BYTES = 1 << 20
 """The largest text, in bytes of UTF-8."""
 
+GRAPHS = (".graphml", ".gml", ".dot", ".gv", ".bif", ".bench", ".nwk", ".newick", ".tre", ".aag", ".aig", ".edgelist", ".tif")
+"""Suffixes that only graph files have."""
+ZIP_HEAD = 100
+"""Within so many bytes a zip archive names its first member."""
+
 ABSENT = "check the path; a spec of the library is named `std:plstm/image_p`"
 UNREADABLE = "check its permissions, and where its links lead"
 
@@ -41,7 +46,27 @@ def read(path: str | os.PathLike[str], name: str | None = None) -> SourceFile:
         raise _error(
             "STM0003", f"cannot read {quoted(shown)}: {(error.strerror or 'unknown error').lower()}", help=UNREADABLE
         ) from None
+    if (kind := _another_kind(data, Path(path))) is not None:
+        what, help = kind
+        raise _error("STM0007", f"{quoted(shown)} is {what}, not a spec", help=help)
     return decode(data, shown)
+
+
+def _another_kind(data: bytes, path: Path) -> tuple[str, str] | None:
+    """What a file is that is no text in this language, as far as its first bytes or its suffix tell, and what it is for."""
+    if data.startswith(b"PK\x03\x04"):
+        if b"manifest.json" in data[:ZIP_HEAD]:
+            return "an artifact", f"`stmlang inspect {path}` says what is in it"
+        if path.suffix == ".npz":
+            return "an archive of arrays", f"`stmlang fuzz --replay {path}` replays it if `stmlang fuzz` saved it"
+        return "a zip archive", "name one text file"
+    if data.startswith(b"\x1f\x8b"):
+        return "a gzip archive", "unpack it first"
+    if path.suffix in GRAPHS:
+        return "a graph file", f'a spec takes its topology from it: `topology graph = dag from "{path.name}"`'
+    if path.suffix in (".py", ".ipynb"):
+        return "Python", "`stmlang.compile` takes the spec's text or path; a spec's own file ends in `.stm`"
+    return None
 
 
 def decode(data: bytes, name: str) -> SourceFile:

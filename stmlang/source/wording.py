@@ -20,3 +20,8 @@ def shortened(text: str) -> str:
 def listing(words: Sequence[str], last: str = "or") -> str:
     """`a`, `a or b`, `a, b or c`."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" {last} {words[-1]}" if words else ""
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 error`, `2,000 errors`; `plural` where it is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from stmlang.ending import unfinished
 
 NEW_FILE = 0o644
 """The permissions of a file that was not there before."""
@@ -24,15 +26,56 @@ def written_whole(path: Path) -> Generator[IO[bytes]]:
     """
     place = _place(path)
     mode = _permissions(place)
-    handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=".stmlang-", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
+    with temporary_file(place.parent) as (stream, temporary):
+        yield stream
+        stream.close()
         os.chmod(temporary, mode)
         os.replace(temporary, place)
+
+
+@contextmanager
+def new_whole(path: Path) -> Generator[IO[bytes]]:
+    """A stream whose content is a new file once the block has ended. Raises FileExistsError where there is one by then, else
+    OSError as `written_whole` does."""
+    with temporary_file(path.parent) as (stream, temporary):
+        yield stream
+        stream.close()
+        os.chmod(temporary, NEW_FILE)
+        try:
+            os.link(temporary, path)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise
+            _copy_new(temporary, path)
+
+
+def _copy_new(temporary: str, path: Path) -> None:
+    """For file systems without links. Nothing half-written stays."""
+    content = Path(temporary).read_bytes()
+    made = False
+    try:
+        with open(path, "xb") as stream, unfinished(str(path)):
+            made = True
+            stream.write(content)
+            stream.flush()
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        if made:
+            path.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def temporary_file(folder: Path | str) -> Generator[tuple[IO[bytes], str]]:
+    """A new file, open and by its path, that is gone when the block has ended, however that comes about. Its name begins with a
+    dot, as a folder's listing is not to show it."""
+    path = os.path.join(folder, f".stmlang-{secrets.token_hex(8)}.tmp")
+    with unfinished(path):  # before it is there: an interruption may come at any time
+        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600), "w+b")
+        try:
+            with stream:
+                yield stream, path
+        finally:
+            Path(path).unlink(missing_ok=True)
 
 
 def require_place(path: Path) -> None:

@@ -13,7 +13,6 @@ import io
 import json
 import os
 import re
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Generator, Mapping
@@ -24,9 +23,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from stmlang.ending import held
 from stmlang.plan.candidate import Config, freeze
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.writing import temporary_file
 from stmlang.verify.derivative import Arguments
 from stmlang.verify.functions import Floats
 from stmlang.verify.trial import Finding, Listed, Trial, Way
@@ -133,13 +134,14 @@ def keep(folder: Path, name: str, saved: Saved) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            first = stack.enter_context(_temporary(place, text))
-            second = stack.enter_context(_temporary(place.with_suffix(".npz"), buffer.getvalue()))
-            try:
-                os.replace(first, place)
-            finally:  # an interruption that comes between the two would leave a pair that does not belong together
-                if not first.exists():
-                    os.replace(second, place.with_suffix(".npz"))
+            first = stack.enter_context(_temporary(folder, text))
+            second = stack.enter_context(_temporary(folder, buffer.getvalue()))
+            with held():  # an interruption that comes between the two would leave a pair that does not belong together
+                try:
+                    os.replace(first, place)
+                finally:  # also where Python itself raises an interruption, in a process that is not ours
+                    if not os.path.exists(first):
+                        os.replace(second, place.with_suffix(".npz"))
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
         raise SpecError([Diagnostic("STM5101", f"cannot write `{place}`: {reason}", None)]) from None
@@ -147,16 +149,13 @@ def keep(folder: Path, name: str, saved: Saved) -> Path:
 
 
 @contextmanager
-def _temporary(place: Path, content: bytes) -> Generator[Path]:
-    """A file with a content beside a place, gone at the end unless it was renamed."""
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
+def _temporary(folder: Path, content: bytes) -> Generator[str]:
+    """A file with a content in a folder, gone at the end unless it was renamed."""
+    with temporary_file(folder) as (stream, name):
+        stream.write(content)
+        stream.close()
         os.chmod(name, 0o644)
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
+        yield name
 
 
 def _hash(content: bytes) -> str:

@@ -8,13 +8,16 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import jax
 
+from stmlang.ending import shielded
+from stmlang.source.writing import temporary_file
 from stmlang.verify.jobs import Draw, Evaluate, Job, Outcome, Plan, answer
 from stmlang.verify.trial import Finding
 from stmlang.xla_flags import hasten
@@ -45,15 +48,18 @@ class Worker:
         self.job: Job | None = None
         self.deadline = self._sent = self._used = 0.0
         self._optimizing = False
-        handle, self._errors = tempfile.mkstemp(prefix="stmlang-fuzz-", suffix=".log")
-        os.close(handle)
+        self._kept = ExitStack()
+        stream, self._errors = self._kept.enter_context(temporary_file(tempfile.gettempdir()))
+        stream.close()
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
         process = context.Process(target=self._entry, args=(other, self._errors, self._optimizing), daemon=True)
-        process.start()
+        resource_tracker.ensure_running()  # its start would end the shielding
+        with shielded():  # an interruption is for the process that gives the jobs
+            process.start()
         self._process, self._ready = process, False
         other.close()
 
@@ -121,7 +127,7 @@ class Worker:
     def close(self) -> None:
         """End the process, whatever it is doing."""
         self._stop()
-        Path(self._errors).unlink(missing_ok=True)
+        self._kept.close()
 
     def _stop(self) -> None:
         self._process.kill()
@@ -149,7 +155,6 @@ class Worker:
 def serve(connection: Connection, errors: str, optimizing: bool) -> None:
     """Answer jobs until the other end is closed. What goes to standard error goes to the file `errors`."""
     os.dup2(os.open(errors, os.O_WRONLY | os.O_TRUNC), 2)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interruption is for the process that gives the jobs
     if not optimizing:
         hasten()
     config: Any = jax.config

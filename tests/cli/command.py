@@ -34,6 +34,6 @@ class Command:
 
 def run_process(*arguments: object, code: str | None = None, **options: object) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own; `code` replaces the usual start."""
-    start = ["-c", code] if code else ["-m", "stmlang.cli.main"]
+    start = ["-c", code] if code else ["-m", "stmlang"]
     words = [sys.executable, *start, *(str(argument) for argument in arguments)]
     return subprocess.run(words, capture_output=True, timeout=120, check=False, **{"text": True, **options})

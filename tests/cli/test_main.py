@@ -14,7 +14,7 @@ from stmlang.cli import new
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from tests.cli.command import run_process
 
-COMMANDS = ["check", "compile", "explain", "tune", "bench", "fuzz", "fmt", "new", "doctor"]
+COMMANDS = ["check", "compile", "explain", "tune", "bench", "fuzz", "fmt", "list", "show", "new", "inspect", "doctor"]
 
 
 def test_help_lists_every_command(stmlang):
@@ -129,7 +129,7 @@ def test_a_closed_pipe_is_nobodys_business():
     os.close(reading)
     try:
         result = subprocess.run(
-            [sys.executable, "-m", "stmlang.cli.main", "check", "-"],
+            [sys.executable, "-m", "stmlang", "check", "-"],
             stdin=subprocess.DEVNULL,
             stdout=writing,
             stderr=subprocess.PIPE,
@@ -139,9 +139,7 @@ def test_a_closed_pipe_is_nobodys_business():
         )
     finally:
         os.close(writing)
-    assert result.returncode in (1, cli.BROKEN_PIPE)
-    assert "Traceback" not in result.stderr
-    assert "BrokenPipe" not in result.stderr
+    assert (result.returncode, result.stderr) == (cli.BROKEN_PIPE, "")
 
 
 LIGHT = """
@@ -168,7 +166,7 @@ def test_strange_file_names_on_a_terminal_without_unicode(tmp_path, name, comman
     with open(path, "wb") as file:
         file.write(b"scan a on chain(t) {\n    source     = 1\n    transition = 1  # \xc3\xa9\n}\n")
     for argument in (path, path + b".absent"):
-        words = [sys.executable, "-m", "stmlang.cli.main", *command, argument]
+        words = [sys.executable, "-m", "stmlang", *command, argument]
         environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
         result = subprocess.run(words, capture_output=True, env=environment, timeout=60, check=False)
         assert result.returncode == (0 if argument == path else 1), result.stderr
@@ -176,18 +174,25 @@ def test_strange_file_names_on_a_terminal_without_unicode(tmp_path, name, comman
         assert b"Traceback" not in result.stderr
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_streams(closed):
-    words = f'"{sys.executable}" -m stmlang.cli.main check - {closed} </dev/null'
+@pytest.mark.parametrize(
+    ("closed", "status", "said"),
+    [
+        ("<&-", 0, ""),
+        (">&-", 1, "stmlang: standard output: bad file descriptor\n"),
+        ("2>&-", 0, ""),
+        ("<&- >&- 2>&-", 1, ""),
+    ],
+)
+def test_closed_streams(closed, status, said):
+    """Who closes standard input has nothing to say, who closes standard error wants to hear nothing; a result is lost."""
+    words = f'"{sys.executable}" -m stmlang check - {closed} </dev/null'
     if "<&-" in closed:
         words = words.removesuffix(" </dev/null")
     result = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=60, check=False)
-    assert result.returncode == 0
-    assert result.stderr == ""
+    assert (result.returncode, result.stderr) == (status, said)
 
 
 def test_a_folder_is_no_spec(stmlang, tmp_path):
-    for command in ("check", "fmt", "explain"):
-        result = stmlang(command, tmp_path)
-        assert result.status == 1
-        assert "STM0002" in result.err
+    result = stmlang("explain", tmp_path)
+    assert result.status == 1
+    assert "STM0002" in result.err

@@ -24,7 +24,7 @@ def blocks(language: str) -> list[str]:
 def run(command: str) -> str:
     words = shlex.split(command.removeprefix(".venv/bin/stmlang "))
     done = subprocess.run(
-        [sys.executable, "-m", "stmlang.cli.main", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-m", "stmlang", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
     )
     return done.stdout
 

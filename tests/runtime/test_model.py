@@ -285,9 +285,9 @@ def test_damage_is_told(path: Path, tmp_path: Path, member: str, old: bytes, new
 
 
 def test_what_an_artifact_says_of_itself(path: Path) -> None:
-    from stmlang.runtime.describe import describe
+    from stmlang.runtime.describe import described
 
-    found = describe(path)
+    found = described(path)
     assert found["kind"] == "model"
     assert found["platforms"] == ["cpu", "cuda"]
     assert found["signature"].startswith('({"mask": bool[5], "x": float32[5, 3]}, scale=float32[]) -> ')

@@ -29,6 +29,7 @@ from stmlang.plan.work import (
     ragged_merges,
     regular_merges,
 )
+from stmlang.source.wording import count
 
 NAME = "chunkwise"
 LARGEST_BLOCK = 512
@@ -108,7 +109,7 @@ def _regular_tiling(problem: Problem, config: Mapping[str, ConfigValue]) -> Tili
     assert axes is not None
     tile = config.get("tile")
     if set(config) != {"tile"} or not isinstance(tile, tuple) or len(tile) != len(axes):
-        return Rejection(NAME, f"on this topology its setting is `tile`, with {len(axes)} side{'s' * (len(axes) > 1)}")
+        return Rejection(NAME, f"on this topology its setting is `tile`, with {count(len(axes), 'side')}")
     sides = tile_within(axes, tile)
     if isinstance(sides, str):
         return Rejection(NAME, sides)

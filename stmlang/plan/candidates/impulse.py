@@ -14,6 +14,7 @@ from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Stage, Str
 from stmlang.plan.problem import Problem
 from stmlang.plan.tiles import tile_within
 from stmlang.plan.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.source.wording import count
 
 NAME = "impulse"
 MOST_PAIRS = 46_340**2
@@ -55,7 +56,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     assert axes is not None
     tile = config.get("tile")
     if set(config) != {"tile"} or not isinstance(tile, tuple) or len(tile) != len(axes):
-        return Rejection(NAME, f"its setting is `tile`, with {len(axes)} side{'s' * (len(axes) > 1)}")
+        return Rejection(NAME, f"its setting is `tile`, with {count(len(axes), 'side')}")
     sides = tile_within(axes, tile)
     if isinstance(sides, str):
         return Rejection(NAME, sides)

@@ -49,6 +49,12 @@ LOWERING: dict[str, tuple[str, str]] = {
         "`fmt`, `new` and `fuzz` write whole files or nothing. The operating system's reason is given.",
     ),
     "STM5102": ("file exists", "`stmlang new` writes new files only and never over one that is there."),
+    "STM5103": (
+        "folder without a spec",
+        "`stmlang check` and `stmlang fmt` take every file in a folder whose name ends in `.stm`, at any depth. Folders whose "
+        "names begin with a dot, and those that hold what others made (`node_modules`, `__pycache__`, `venv`, `build`, "
+        "`dist`), are skipped.",
+    ),
     "STM5201": (
         "array of the wrong shape",
         "A scan is unbatched: arrays have the shape `(*nodes, head, ...)` that its signature states. `jax.vmap` maps it over a "

@@ -29,6 +29,12 @@ SYNTAX: dict[str, tuple[str, str]] = {
         "control character",
         "The text holds a zero byte or another control character. It is most likely not a text, or was saved as UTF-16.",
     ),
+    "STM0007": (
+        "file of another kind",
+        "The file is an artifact, an archive, a graph file or Python, and no spec. Artifacts are looked into by "
+        "`stmlang inspect`, what `stmlang fuzz` saved is replayed by its `--replay`, and a spec takes its topology from a "
+        'graph file by `dag from "file"`.',
+    ),
     "STM0101": (
         "stray character",
         "The character has no meaning in the language outside a comment.",

@@ -1,0 +1,141 @@
+"""What an error code means, with an example, as `stmlang explain CODE` prints it."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from stmlang.cli.output import print_json, room, say, tell, write_result
+from stmlang.ending import unfinished
+from stmlang.source.codes import CODES
+from stmlang.source.codes.examples import SPEC, Case, Example, examples
+from stmlang.source.columns import wrapped
+from stmlang.source.diagnostic import Diagnostic, SpecError
+from stmlang.source.render import render, to_json
+from stmlang.source.span import SourceFile, Span
+from stmlang.source.suggest import nearest
+
+USAGE = 2
+WIDEST = 100
+"""Characters of the longest line of prose, however much room there is."""
+_CODE = re.compile(r"STM[0-9]{4}", re.IGNORECASE)
+
+
+def is_code(word: str) -> bool:
+    """Whether a word is meant for a code: it looks like one, and no file is called so."""
+    return bool(_CODE.fullmatch(word)) and not os.path.exists(word)
+
+
+def explain_code(word: str, as_json: bool) -> int:
+    """0; 2 where there is no such code, which is said."""
+    code = word.upper()
+    if code not in CODES:
+        near = nearest(code, sorted(CODES))
+        say(f"stmlang explain: error: there is no code {code}" + (f"; did you mean {near}?" if near else ""))
+        return USAGE
+    title, text = CODES[code]
+    example = examples()[code]
+    found = () if example.wrong is None else diagnosed(example.wrong)
+    if as_json:
+        shown = [to_json(diagnostic) for diagnostic in found]
+        print_json({"code": code, "title": title, "explanation": text, **asdict(example), "diagnostics": shown})
+        return 0
+    _prose(f"{code}: {title}\n\n{text}")
+    _example(example, [diagnostic for diagnostic in found if diagnostic.code == code] or list(found))
+    return 0
+
+
+def _example(example: Example, found: list[Diagnostic]) -> None:
+    if example.wrong is None or example.right is None:
+        _prose(f"\nHow it comes about: {example.how}\n\nWhat to do: {example.instead}")
+        return
+    _prose("\nFor example:\n")
+    _case(example.wrong)
+    for diagnostic in found:
+        tell("")
+        write_result(render(diagnostic, False) + "\n")
+    _prose("\nWrite instead:\n")
+    _case(example.right)
+
+
+def _case(case: Case) -> None:
+    """The files of a case, set in; of one that consists of the spec alone no name is said."""
+    for name, value in case.settings.items():
+        tell(f"    --set {name}={value}")
+    for name, text in case.files.items():
+        if len(case.files) > 1:
+            tell(f"  {name}")
+        for line in text.rstrip("\n").split("\n"):
+            tell(f"    {line}".rstrip())
+
+
+def _prose(text: str) -> None:
+    for line in wrapped(text, min(room() or WIDEST, WIDEST)):
+        tell(line.strip())
+
+
+# --- what the compiler says ------------------------------------------------------------------------------------------
+
+
+def diagnosed(case: Case) -> tuple[Diagnostic, ...]:
+    """Everything that is said about a case until it could be planned."""
+    from stmlang.check import Spec, examine
+    from stmlang.check.places import place_of
+    from stmlang.facts import analyse
+    from stmlang.source.reading import from_text
+
+    with _folder(case) as folder:
+        try:
+            spec = Spec(from_text(case.files[SPEC], SPEC), None, place_of(folder))
+            found = examine(spec, case.settings, library_file=False)
+            if found.failed or found.scan is None:
+                return tuple(_without(diagnostic, folder) for diagnostic in found.diagnostics)
+            return (*found.diagnostics, *analyse(found.scan).notes)
+        except SpecError as error:
+            return tuple(_without(diagnostic, folder) for diagnostic in error.diagnostics)
+
+
+@contextmanager
+def _folder(case: Case) -> Generator[Path]:
+    """A folder with the other files of a case; without any, one that is not there."""
+    folder = Path(tempfile.gettempdir()).resolve() / f"stmlang-{secrets.token_hex(8)}"
+    others = {name: text for name, text in case.files.items() if name != SPEC}
+    with unfinished(str(folder)):
+        try:
+            if others:
+                folder.mkdir(mode=0o700)
+            for name, text in others.items():
+                (folder / name).write_text(text, encoding="utf-8")
+            yield folder
+        finally:
+            if others:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _without(diagnostic: Diagnostic, folder: Path) -> Diagnostic:
+    """A diagnostic in which files are named as if one stood in their folder."""
+
+    def near(text: str) -> str:
+        return text.replace(f"{folder}{os.sep}", "")
+
+    known: dict[str, SourceFile] = {}  # one object for each file, as it was before
+
+    def at(span: Span) -> Span:
+        name = near(span.file.name)
+        return replace(span, file=known.setdefault(name, SourceFile(name, span.file.text)))
+
+    return replace(
+        diagnostic,
+        message=near(diagnostic.message),
+        span=None if diagnostic.span is None else at(diagnostic.span),
+        notes=tuple(map(near, diagnostic.notes)),
+        help=None if diagnostic.help is None else near(diagnostic.help),
+        labels=tuple(replace(label, span=at(label.span), message=near(label.message)) for label in diagnostic.labels),
+    )

@@ -1,0 +1,91 @@
+"""Say what is in an artifact: which scan, for which machines, what it takes and returns, how it is evaluated."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, cast
+
+from stmlang.cli.options import add_json
+from stmlang.cli.output import print_json, room, tell
+from stmlang.source.diagnostic import Diagnostic, SpecError
+
+NAME = "inspect"
+SUMMARY = "say what is in an artifact"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifact", metavar="OP.stmx", type=Path, help="a file that `stmlang compile` or `op.export` wrote")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0, also where the artifact cannot run here, which is said. Raises SpecError for a file that is none, or is damaged."""
+    from stmlang.runtime.describe import described
+
+    if arguments.artifact.suffix == ".stm" and arguments.artifact.is_file():
+        help = f"`stmlang explain {arguments.artifact}` says what is known of a spec"
+        raise SpecError([Diagnostic("STM5303", f"`{arguments.artifact}` is a spec, not an artifact", None, help=help)])
+    found = described(arguments.artifact)
+    if arguments.json:
+        print_json(found)
+    else:
+        _report(found)
+    return 0
+
+
+def _report(found: dict[str, Any]) -> None:
+    from stmlang.source.columns import wrapped
+    from stmlang.source.wording import count, listing
+
+    batch, members = found["batch"], sorted(found["members"].items(), key=lambda entry: -entry[1])
+    rows = [
+        ("platforms", listing(found["platforms"], "and")),
+        ("batch", "any size" if batch == "symbolic" else "no batch axis" if batch is None else str(batch)),
+        ("gradients", "can be differentiated once" if found["differentiable"] else "compiled for inference only"),
+        *(_of_scan(found) if found["kind"] == "scan" else _of_model(found)),
+        ("versions", ", ".join(f"{name} {version}" for name, version in found["versions"].items())),
+        ("holds", ", ".join(f"{name} ({count(size, 'byte')})" for name, size in members)),
+        ("here", "it runs" if found["runs_here"] else f"it does not run: {found['why_not']}"),
+    ]
+    tell(f"{found['file']}: a {found['kind']}, {count(found['bytes'], 'byte')}, format {found['format']}")
+    for label, words in rows:
+        for part in wrapped(f"  {label:<12}{words}", room()):
+            tell(part)
+
+
+def _of_scan(found: dict[str, Any]) -> list[tuple[str, str]]:
+    signature = found["signature"]
+    shapes = {
+        name: ", ".join(f"{leaf} {_shape(shape)}" for leaf, shape in signature[name].items()) for name in ("inputs", "gates")
+    }
+    return [
+        ("scan", f"{found['scan']}, of `{found['source']}`"),
+        ("data type", signature["dtype"]),
+        ("states", "takes an initial state and returns the final one" if found["with_state"] else "starts from zero"),
+        ("strategy", _strategy(found)),
+        ("takes", shapes["inputs"]),
+        ("gates", shapes["gates"]),
+        ("returns", _shape(signature["result"])),
+    ]
+
+
+def _of_model(found: dict[str, Any]) -> list[tuple[str, str]]:
+    scans = ", ".join(f"{entry['scan']} by {entry['strategy']}" for entry in found["scans"])
+    graphs = ", ".join(f"{size:,} {name}" for name, size in found["graphs"].items())
+    return [
+        ("model", f"{found['model']}, {found['parameters']:,} parameters"),
+        *([("scans", scans)] if scans else []),
+        *([("graphs", f"up to {graphs}")] if graphs else []),
+        ("is", found["signature"]),
+    ]
+
+
+def _strategy(found: dict[str, Any]) -> str:
+    settings = cast(dict[str, Any], found["config"])
+    words = " ".join([str(found["strategy"]), *(f"{name}={value}" for name, value in settings.items())])
+    return f"{words}, planned for {found['target']}"
+
+
+def _shape(sizes: list[int]) -> str:
+    return f"({', '.join(map(str, sizes))})"
