@@ -16,7 +16,10 @@ from stmlang.source.wording import quoted
 MAX_BYTES = 1 << 20
 """The largest text, in bytes of UTF-8."""
 
-GRAPHS = (".graphml", ".gml", ".dot", ".gv", ".bif", ".bench", ".nwk", ".newick", ".tre", ".aag", ".aig", ".edgelist", ".tif")
+GRAPHS = (
+    *(".graphml", ".gml", ".dot", ".gv", ".bif", ".bench", ".net", ".paj", ".nwk", ".newick", ".tre", ".treefile", ".nex"),
+    *(".nexus", ".nxs", ".aag", ".aig", ".ptb", ".mrg", ".edgelist", ".edges", ".tif", ".tiff"),
+)
 """Suffixes that only graph files have."""
 ZIP_HEAD = 100
 """Within so many bytes a zip archive names its first member."""

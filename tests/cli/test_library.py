@@ -91,3 +91,11 @@ def test_files_of_another_kind(stmlang, words, artifact, tmp_path, monkeypatch):
     assert result.status == 1
     for phrase in WRONG[words]:
         assert phrase in result.err
+
+
+def test_suffixes_of_graph_files_are_those_that_are_read():
+    from stmlang.graph.readers.read import SUFFIXES
+    from stmlang.source.reading import GRAPHS
+
+    assert set(SUFFIXES) - set(GRAPHS) == {".txt", ".tree", ".trees", ".asc"}, "what others call their texts too"
+    assert set(GRAPHS) <= set(SUFFIXES)
