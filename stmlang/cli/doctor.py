@@ -11,7 +11,8 @@ from importlib import import_module
 from typing import Any
 
 from stmlang.cli.options import add_json
-from stmlang.cli.output import print_json
+from stmlang.cli.output import print_json, room, write_result
+from stmlang.source.columns import wrapped
 from stmlang.xla_flags import FLAG, affected
 
 NAME = "doctor"
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(asdict(report), ok=not report.problems)
     else:
-        print(render(report), end="")
+        write_result("\n".join(wrapped(render(report), room())))
     return 1 if report.problems else 0
 
 

@@ -13,6 +13,9 @@ from stmlang.source.diagnostic import Diagnostic, SpecError
 NAME = "inspect"
 SUMMARY = "say what is in an artifact"
 
+Row = tuple[str, list[str]]
+"""A label, and what is said behind it: on one line if it fits, else a line for each entry."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="OP.stmx", type=Path, help="a file that `stmlang compile` or `op.export` wrote")
@@ -39,45 +42,44 @@ def _report(found: dict[str, Any]) -> None:
     from stmlang.source.wording import count, listing
 
     batch, members = found["batch"], sorted(found["members"].items(), key=lambda entry: -entry[1])
-    rows = [
-        ("platforms", listing(found["platforms"], "and")),
-        ("batch", "any size" if batch == "symbolic" else "no batch axis" if batch is None else str(batch)),
-        ("gradients", "can be differentiated once" if found["differentiable"] else "compiled for inference only"),
+    rows: list[Row] = [
+        ("platforms", [listing(found["platforms"], "and")]),
+        ("batch", ["any size" if batch == "symbolic" else "no batch axis" if batch is None else str(batch)]),
+        ("gradients", ["can be differentiated once" if found["differentiable"] else "compiled for inference only"]),
         *(_of_scan(found) if found["kind"] == "scan" else _of_model(found)),
-        ("versions", ", ".join(f"{name} {version}" for name, version in found["versions"].items())),
-        ("holds", ", ".join(f"{name} ({count(size, 'byte')})" for name, size in members)),
-        ("here", "it runs" if found["runs_here"] else f"it does not run: {found['why_not']}"),
+        ("versions", [", ".join(f"{name} {version}" for name, version in found["versions"].items())]),
+        ("holds", [f"{name} ({count(size, 'byte')})" for name, size in members]),
+        ("here", ["it runs" if found["runs_here"] else f"it does not run: {found['why_not']}"]),
     ]
     tell(f"{found['file']}: a {found['kind']}, {count(found['bytes'], 'byte')}, format {found['format']}")
     for label, words in rows:
-        for part in wrapped(f"  {label:<12}{words}", room()):
-            tell(part)
+        together = ", ".join(words)
+        fits = len(together) + 14 <= (room() or len(together) + 14)
+        for number, entry in enumerate([together] if words and fits else words):
+            for part in wrapped(f"  {'' if number else label:<12}{entry}", room()):
+                tell(part)
 
 
-def _of_scan(found: dict[str, Any]) -> list[tuple[str, str]]:
+def _of_scan(found: dict[str, Any]) -> list[Row]:
     signature = found["signature"]
-    shapes = {
-        name: ", ".join(f"{leaf} {_shape(shape)}" for leaf, shape in signature[name].items()) for name in ("inputs", "gates")
-    }
+    shapes = {name: [f"{leaf} {_shape(shape)}" for leaf, shape in signature[name].items()] for name in ("inputs", "gates")}
     return [
-        ("scan", f"{found['scan']}, of `{found['source']}`"),
-        ("data type", signature["dtype"]),
-        ("states", "takes an initial state and returns the final one" if found["with_state"] else "starts from zero"),
-        ("strategy", _strategy(found)),
+        ("scan", [f"{found['scan']}, of `{found['source']}`"]),
+        ("data type", [signature["dtype"]]),
+        ("states", ["takes an initial state and returns the final one" if found["with_state"] else "starts from zero"]),
+        ("strategy", [_strategy(found)]),
         ("takes", shapes["inputs"]),
         ("gates", shapes["gates"]),
-        ("returns", _shape(signature["result"])),
+        ("returns", [_shape(signature["result"])]),
     ]
 
 
-def _of_model(found: dict[str, Any]) -> list[tuple[str, str]]:
-    scans = ", ".join(f"{entry['scan']} by {entry['strategy']}" for entry in found["scans"])
-    graphs = ", ".join(f"{size:,} {name}" for name, size in found["graphs"].items())
+def _of_model(found: dict[str, Any]) -> list[Row]:
     return [
-        ("model", f"{found['model']}, {found['parameters']:,} parameters"),
-        *([("scans", scans)] if scans else []),
-        *([("graphs", f"up to {graphs}")] if graphs else []),
-        ("is", found["signature"]),
+        ("model", [f"{found['model']}, {found['parameters']:,} parameters"]),
+        ("scans", [f"{entry['scan']} by {entry['strategy']}" for entry in found["scans"]]),
+        ("graphs", [f"up to {size:,} {name}" for name, size in found["graphs"].items()]),
+        ("is", [found["signature"]]),
     ]
 
 

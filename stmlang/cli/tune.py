@@ -127,9 +127,11 @@ def _report(tuner: Tuner, spent: float, interrupted: bool) -> None:
         tell(line)
     if record is not None:
         speedup = _speedup(tuner)
-        gain = "the predicted choice" if winner == predicted else f"predicted was {predicted}"
+        gain = f"{speedup:.2f}x as fast as" if speedup else "the fastest whose numbers are right; those are wrong of"
         tell("")
-        tell(f"{winner}: {gain}" + (f", {speedup:.2f}x as fast" if speedup and winner != predicted else ""))
+        tell(
+            f"{winner}: the predicted choice" if winner == predicted else f"{winner}: {gain} the predicted choice, {predicted}"
+        )
         tell(f"checked: {record.checked}")
         tell(f"kept in {place_of(tuner.key)}")
     left = len(tuner.order) - len(tuner.trials)

@@ -37,7 +37,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def at_width(monkeypatch: pytest.MonkeyPatch, width: int | None) -> None:
-    for name in ("explain", "tune", "bench", "listing", "inspect", "codes"):
+    for name in ("explain", "tune", "bench", "listing", "inspect", "codes", "doctor"):
         monkeypatch.setattr(f"stmlang.cli.{name}.room", lambda: width)
 
 
@@ -56,7 +56,7 @@ def test_explanations_fit(stmlang, monkeypatch, scan, width):
         assert names <= {line.split()[0] for line in result.out.partition("cannot be used\n")[2].splitlines() if line}
 
 
-@pytest.mark.parametrize("words", [["list"], ["explain", "STM2023"], ["explain", "STM5305"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["list"], ["doctor"], ["explain", "STM2023"], ["explain", "STM5305"]], ids=" ".join)
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_others_fit(stmlang, monkeypatch, words, width):
     at_width(monkeypatch, width)
