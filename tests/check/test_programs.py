@@ -14,6 +14,7 @@ from tests.check.programs import BAD, GOOD, PROGRAMS, examined
 EXEMPT: dict[str, str] = {
     **dict.fromkeys(("STM0001", "STM0002", "STM0003"), "files that cannot be read: tests/source/test_reading.py"),
     "STM0004": "a text of a mebibyte: tests/source/test_reading.py",
+    "STM0007": "a file that is no text: tests/cli/test_library.py",
     "STM1021": "a symbolic link: tests/check/test_modules.py",
     "STM1024": "a hundred files: tests/check/test_modules.py",
     "STM1036": "a name of the library, not a text: tests/check/test_door.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -30,15 +29,18 @@ COMMANDS = {
     "bench": ["bench", SPEC, *SIZES, "--mode", "inference", "--repeats", "1"],
     "fuzz": ["fuzz", "--examples", "1", "--strategies", "recurrent", "--checks", "value"],
 }
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+os.execv(sys.executable, [sys.executable, "-m", "stmlang", *sys.argv[2:]])
+"""
 SLOW = ("bench", "fuzz", "doctor")
 
 
 def run(words: list[str], folder: Path, stdout: object, limit: int | None = None) -> subprocess.CompletedProcess[str]:
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit or 0, limit or 0))
-
+    begin = ["-m", "stmlang"] if limit is None else ["-c", LIMITED, str(limit)]
     return subprocess.run(
-        [sys.executable, "-m", "stmlang", *words],
+        [sys.executable, *begin, *words],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -46,7 +48,6 @@ def run(words: list[str], folder: Path, stdout: object, limit: int | None = None
         cwd=folder,
         timeout=120,
         check=False,
-        preexec_fn=None if limit is None else limited,
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
-import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,12 @@ STATUS = {
     signal.SIGTERM: (143, "terminated"),
     signal.SIGHUP: (129, "the terminal was closed"),
 }
+
+TAKE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 @dataclass(frozen=True)
@@ -51,19 +55,8 @@ def stopped(words: list[str], number: signal.Signals, delay: float, folder: Path
 def hung_up(words: list[str], delay: float, folder: Path) -> int:
     """The exit status of a process whose terminal is closed after some seconds."""
     master, slave = pty.openpty()
-
-    def take_terminal() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-    process = subprocess.Popen(
-        [sys.executable, *words],
-        cwd=folder,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-        preexec_fn=take_terminal,
-    )
+    begin = [sys.executable, "-c", TAKE_TERMINAL, *words]
+    process = subprocess.Popen(begin, cwd=folder, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
     os.close(slave)
     time.sleep(delay)
     os.close(master)
