@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 20
 
 GRAPHS = (
     *(".graphml", ".gml", ".dot", ".gv", ".bif", ".bench", ".net", ".paj", ".nwk", ".newick", ".tre", ".treefile", ".nex"),
-    *(".nexus", ".nxs", ".aag", ".aig", ".ptb", ".mrg", ".edgelist", ".edges", ".tif", ".tiff"),
+    *(".csv", ".tsv", ".nexus", ".nxs", ".aag", ".aig", ".ptb", ".mrg", ".edgelist", ".edges", ".tif", ".tiff"),
 )
 """Suffixes that only graph files have."""
 ZIP_HEAD = 100
