@@ -18,6 +18,7 @@ from stmlang.scan.expression import (
     Normalize,
     Number,
     Reduce,
+    Spectral,
     Split,
     free_indices,
     inside,
@@ -119,6 +120,8 @@ def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> N
         case Eye(first=first, second=second):
             assert first != second
             assert first.rstrip("'") == second.rstrip("'")
+        case Spectral(pairs=pairs):
+            assert pairs, "a matrix has an axis"
         case LineMask() | Degree():
             assert not is_regular(scan.topology)
         case _:

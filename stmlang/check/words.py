@@ -24,7 +24,7 @@ ALLOWED: dict[str, tuple[Index, ...]] = {
 }
 """The indices that a gate can have; a helper gate can have any."""
 
-ELEMENTWISE: dict[str, Function] = {function.value: function for function in Function}
+ELEMENTWISE: dict[str, Function] = {function.value: function for function in Function if function is not Function.DIVISOR}
 REDUCTIONS = {"sum": "sum", "mean": "mean", "largest": "max"}
 NORMALIZATIONS = {"softmax": "softmax", "l1norm": "l1", "l2norm": "l2"}
 LEAVES = ("linear", "param", "given")

@@ -1,17 +1,29 @@
 """How the stabilizer makes a transition small enough, and how the analyses recognise that it is.
 
 `T / max(1, |T|)` for the entries, `T / max(1, sum over out of |T|)` for the columns: what is small enough already is left as it
-is. `|T|` is the magnitude of a number and the Frobenius norm of a matrix, which is no smaller than its spectral norm.
+is, to the last bit, and so is what is larger than one by no more than `SLACK`. `|T|` is the magnitude of a number and the
+spectral norm of a matrix.
+
+The norm is a gate of its own, `NORM`, with an equation for each of the transition's. What numbers have to do with it stands
+before it, `|a| |T|`, and so do matrices on different axes; for the rest it is
+
+* `max over the axis of |d|` for a diagonal matrix, `eye * d`;
+* `|a| max(1, |1 - b |u|^2|)` for `a * (eye - b * u * u')`, and `max(|a|, |a - b |u|^2|)` for `a * eye - b * u * u'`;
+* `|u| |w|` for an outer product `u * w'`;
+* what `Spectral` computes for any other matrix, on one axis or on several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import reduce
+from math import prod, sqrt
 
-from stmlang.facts.rewrite import refer
+from stmlang.facts.factored import shifted
+from stmlang.facts.intervals import state_size
+from stmlang.facts.rewrite import factors, product, refer
+from stmlang.facts.terms import PAIRS, Gates, Part, opened
 from stmlang.scan.expression import (
-    L2_EPSILON,
-    STATE_INDICES,
     Apply,
     Expr,
     Function,
@@ -22,73 +34,187 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Sum,
+    free_indices,
 )
-from stmlang.scan.scan import Gate
+from stmlang.scan.scan import Clause, Gate, Scan
+from stmlang.source.span import Span
 
-EDGES = "transition.edges"
-"""A transition that lacks the index `out`, with it. No spec can write this name."""
+RAW = "transition.raw"
+"""The transition as the spec has it, once `transition` is what the stabilizer made of it. No spec can write this name."""
 
-Pairs = Iterable[tuple[Index, Index]]
+NORM = "transition.norm"
+"""The norm of each of its entries. No spec can write this name."""
 
-
-def entry_norm(ref: GateRef, pairs: Pairs) -> Expr:
-    """The magnitude, or on matrix axes `sqrt(sum of squares + epsilon)`: the root has a slope at zero thanks to the epsilon."""
-    span = ref.span
-    axes: list[Index] = sorted((index for pair in pairs for index in pair), key=STATE_INDICES.index)
-    if not axes:
-        return Apply(Function.ABS, (ref,), span)
-    squares: Expr = Power(ref, Number(2.0, span), span)
-    for index in axes:
-        squares = Reduce("sum", index, squares, span)
-    return Apply(Function.SQRT, (Sum(((False, squares), (False, Number(L2_EPSILON, span))), span),), span)
+Pair = tuple[Index, Index]
+Pairs = frozenset[Pair]
 
 
-def column_norm(ref: GateRef, pairs: Pairs) -> Expr:
-    """The sum of the entries' norms over the outgoing edges."""
-    return Reduce("sum", "out", entry_norm(ref, pairs), ref.span)
+def norm_gate(scan: Scan, raw: Gate, pairs: Pairs, columns: bool) -> Gate:
+    """The gate `NORM`, without the indices of `pairs`. If sums over `out` are asked for (`columns`), it has that index whether
+    the transition has it or not."""
+    gates = {gate.name: gate for gate in (*scan.gates, raw)}
+    bound = {index for pair in pairs for index in pair}
+    indices = tuple(index for index in raw.indices if index not in bound)
+    if columns and "out" not in indices:
+        indices = ("out", *indices)
+    clauses = tuple(Clause(clause.ports, _norm(scan, gates, clause.value, pairs)) for clause in raw.clauses)
+    if len(clauses) == 1 and isinstance(found := clauses[0].value, Spectral) and found.argument == raw.clauses[0].value:
+        clauses = (Clause((), Spectral(found.pairs, refer(raw, found.span), found.span)),)
+    return replace(raw, name=NORM, indices=indices, clauses=clauses)
 
 
-def divided(ref: GateRef, norm: Expr) -> Expr:
+def small_entries(raw: Gate, norm: Gate | None) -> Expr:
+    """The gate with entries of at most one; `norm` is needed where they are matrices."""
+    ref = refer(raw, raw.span)
+    return Apply(Function.CAP, (ref,), raw.span) if norm is None else _divided(ref, refer(norm, raw.span))
+
+
+def small_columns(raw: Gate, norm: Gate | None) -> Expr:
+    """The gate with column sums of at most one; `norm` is needed where entries are matrices, or do not have the index `out`."""
+    ref = refer(raw, raw.span)
+    if norm is None:
+        return Normalize("l1", "out", ref, raw.span)
+    return _divided(ref, Reduce("sum", "out", refer(norm, raw.span), raw.span))
+
+
+def _divided(ref: GateRef, norm: Expr) -> Expr:
     """`ref / max(1, norm)`."""
-    least = Apply(Function.MAXIMUM, (Number(1.0, ref.span), norm), ref.span)
-    return Product(((False, ref), (True, least)), ref.span)
+    return Product(((False, ref), (True, Apply(Function.DIVISOR, (norm,), ref.span))), ref.span)
 
 
-def small_entries(ref: GateRef, pairs: Pairs) -> Expr:
-    """The gate with entries of at most one."""
-    return divided(ref, entry_norm(ref, pairs)) if tuple(pairs) else Apply(Function.CAP, (ref,), ref.span)
-
-
-def small_columns(ref: GateRef, edges: GateRef, pairs: Pairs) -> Expr:
-    """The gate with column sums of at most one. `edges` is the same gate, with the index `out` if that lacks it."""
-    if tuple(pairs) or ref != edges:
-        return divided(ref, column_norm(edges, pairs))
-    return Normalize("l1", "out", ref, ref.span)
-
-
-def divided_by(expr: Product) -> tuple[GateRef, Expr] | None:
-    """The gate and the norm of a `divided` one."""
+def _divisor(expr: Product) -> Expr | None:
+    """The norm that the raw transition is divided by, if that is what a product is."""
     match expr.factors:
-        case ((False, GateRef() as ref), (True, Apply(function=Function.MAXIMUM, arguments=(Number(value=1.0), norm)))):
-            return ref, norm
+        case ((False, GateRef(gate=name)), (True, Apply(function=Function.DIVISOR, arguments=(norm,)))) if name == RAW:
+            return norm
         case _:
             return None
 
 
-def has_small_entries(expr: Product, pairs: Pairs) -> bool:
-    """Whether a product is `divided` by its own entries' norm."""
-    found = divided_by(expr)
-    return found is not None and found[1] == entry_norm(found[0], pairs)
+def has_small_entries(expr: Product) -> bool:
+    """Whether a product is the raw transition with small entries: divided by their own norm."""
+    norm = _divisor(expr)
+    return isinstance(norm, GateRef) and norm.gate == NORM
 
 
-def has_small_columns(expr: Product, pairs: Pairs, gates: Mapping[str, Gate]) -> bool:
-    """Whether a product is `divided` by its own columns' norm, or by that of the gate `EDGES`, if that stands for it."""
-    found = divided_by(expr)
-    if found is None:
-        return False
-    ref, norm = found
-    edges = gates.get(EDGES)
-    if edges is not None and len(edges.clauses) == 1 and edges.clauses[0].value == ref:
-        return norm == column_norm(refer(edges, ref.span), pairs)
-    return norm == column_norm(ref, pairs)
+def has_small_columns(expr: Product) -> bool:
+    """Whether a product is the raw transition with small columns: divided by their own norm."""
+    match _divisor(expr):
+        case Reduce(kind="sum", over="out", argument=GateRef(gate=name)):
+            return name == NORM
+        case _:
+            return False
+
+
+# --- norms -----------------------------------------------------------------------------------------------------------
+
+
+def _norm(scan: Scan, gates: Gates, expr: Expr, pairs: Pairs) -> Expr:
+    """The norm of an expression as a matrix on the axes `pairs`; on none of them its magnitude.
+
+    A number stands for the matrix all of whose entries it is, a vector for the one all of whose columns, or rows, it is.
+    """
+    whole, span = opened(expr, gates, deep=False), expr.span
+    if not pairs:
+        return _size(whole, span)
+    if len(pairs) == 1 and (found := _closed(scan, gates, whole, next(iter(pairs)))) is not None:
+        return found
+    parts = factors(whole)[1]
+    bound = {index for pair in pairs for index in pair}
+    numbers = [part for part in parts if bound.isdisjoint(free_indices(part[1]))]
+    others = [part for part in parts if part not in numbers]
+    matrix = product(False, others, span) if numbers else expr
+    groups = _by_axis(others, pairs)
+    if groups is None:
+        norms: list[Expr] = [Spectral(tuple(pair for pair in PAIRS if pair in pairs), matrix, span)]
+    elif len(groups) == 1:
+        norms = [_on_axis(scan, others, next(iter(groups)), matrix)]
+    else:
+        norms = [_norm(scan, gates, product(False, own, span), frozenset((pair,))) for pair, own in groups.items()]
+    return _times([_size(product(False, numbers, span), span)] if numbers else [], norms, span)
+
+
+def _by_axis(parts: list[Part], pairs: Pairs) -> dict[Pair, list[Part]] | None:
+    """The factors of a Kronecker product; None where a part has indices of several axes."""
+    groups: dict[Pair, list[Part]] = {pair: [] for pair in PAIRS if pair in pairs}
+    for part in parts:
+        own = [pair for pair in groups if not set(pair).isdisjoint(free_indices(part[1]))]
+        if len(own) != 1:
+            return None
+        groups[own[0]].append(part)
+    return groups
+
+
+def _closed(scan: Scan, gates: Gates, expr: Expr, pair: Pair) -> Expr | None:
+    """The norm of a matrix with one row, or of a diagonal matrix and an outer product."""
+    row, span = pair[0], expr.span
+    if state_size(scan, row) == 1:
+        return reduce(lambda inside, index: _summed(scan, inside, index), pair, _size(expr, span))
+    read = [form for deep in (False, True) if (form := shifted(expr, pair, gates, deep)) is not None]
+    forms = [form for found in read if (form := found.factored(gates)) is not None]
+    if forms:
+        form, one = forms[0], Number(1.0, span)
+        turned = Product(((False, form.strength), (False, _squared(scan, form.u, row))), span)
+        kept = Apply(Function.MAXIMUM, (one, _size(Sum(((False, one), (True, turned)), span), span)), span)
+        return _times([] if form.scale == one else [_size(form.scale, span)], [kept], span)
+    if not read:
+        return None
+    found = read[0]
+    if found.u is None:
+        size = _size(found.diagonal, span)
+        return size if found.uniform else Reduce("max", row, size, span)
+    if not found.uniform:
+        return None
+    outer = Product(((False, found.weight), (False, _squared(scan, found.u, row))), span)
+    far = Sum(((False, found.diagonal), (True, outer)), span)
+    return Apply(Function.MAXIMUM, (_size(found.diagonal, span), _size(far, span)), span)
+
+
+def _squared(scan: Scan, vector: Expr, index: Index) -> Expr:
+    """The squared length of a vector."""
+    return _summed(scan, Power(vector, Number(2.0, vector.span), vector.span), index)
+
+
+def _on_axis(scan: Scan, parts: list[Part], pair: Pair, whole: Expr) -> Expr:
+    """The norm of a product on one axis: of an outer product the lengths of its vectors."""
+    span = whole.span
+    if any(set(pair) <= set(free_indices(part)) for _, part in parts):
+        return Spectral((pair,), whole, span)
+    lengths: list[Expr] = []
+    for index in pair:
+        own = [part for part in parts if index in free_indices(part[1])]
+        if not own:
+            lengths.append(Number(sqrt(state_size(scan, index)), span))
+            continue
+        squares = Power(product(False, own, span), Number(2.0, span), span)
+        lengths.append(Apply(Function.SQRT, (Reduce("sum", index, squares, span),), span))
+    return _times([], lengths, span)
+
+
+def _summed(scan: Scan, expr: Expr, index: Index) -> Expr:
+    """The sum over an index that an expression may lack."""
+    if index in free_indices(expr):
+        return Reduce("sum", index, expr, expr.span)
+    size = state_size(scan, index)
+    return expr if size == 1 else Product(((False, Number(float(size), expr.span)), (False, expr)), expr.span)
+
+
+def _size(expr: Expr, span: Span) -> Expr:
+    """The magnitude of a number."""
+    match expr:
+        case Number(value=value):
+            return Number(abs(value), span)
+        case Sum(terms=((_, part),)):
+            return _size(part, span)
+        case _:
+            return Apply(Function.ABS, (expr,), span)
+
+
+def _times(numbers: list[Expr], norms: list[Expr], span: Span) -> Expr:
+    """The product of norms; numbers among them are multiplied here."""
+    parts = [*numbers, *norms]
+    known = prod(part.value for part in parts if isinstance(part, Number))
+    others = [(False, part) for part in parts if not isinstance(part, Number)]
+    return product(False, [(False, Number(known, span)), *others], span)

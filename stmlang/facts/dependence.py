@@ -27,6 +27,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
 )
@@ -124,6 +125,9 @@ class Dependence(Analysis[Depends]):
                 return union(list(parts))
             case Reduce(over=over) | Normalize(over=over):
                 return self.along(parts[0], over, kept=isinstance(expr, Normalize))
+            case Spectral():
+                found = parts[0]
+                return Depends(found.varies - expr.indices, found.inputs, found.leaf_bits, found.graph, found.nodes)
             case Split():
                 return union([Depends(frozenset({"out"})), *parts])
             case Eye(first=first, second=second):

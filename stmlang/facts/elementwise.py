@@ -74,6 +74,8 @@ def apply(function: Function, parts: tuple[Interval, ...]) -> Interval:
             return minimum(x, parts[1])
         case Function.MAXIMUM:
             return maximum(x, parts[1])
+        case Function.DIVISOR:
+            return interval(np.maximum(x.low, 1.0), np.maximum(x.high, 1.0), x.nan)
         case Function.CLIP:
             return clamp(x, parts[1], parts[2])
         case _:

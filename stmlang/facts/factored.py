@@ -1,15 +1,19 @@
-"""Transitions of the delta rule's form: `scale * (eye[key, key'] - strength * u[key] * u[key'])`, found by reading."""
+"""Matrices that are a diagonal and a symmetric outer product, found by reading: `d * eye - c * u u^T`, and among them the
+transitions of the delta rule, `scale * (eye - strength * u u^T)`.
+
+Equal equations are read alike: terms come in any order and with any signs, brackets are multiplied out, names of products and
+of matrices stand for what they name, and common factors of both terms are the scale.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stmlang.facts.rewrite import factors, product, renamed, small
-from stmlang.scan.expression import Expr, Eye, GateRef, Index, Number, Sum, free_indices
+from stmlang.facts.rewrite import product, renamed, small
+from stmlang.facts.terms import PAIRS, Gates, Part, Term, multiplied_out, opened, same, written
+from stmlang.scan.expression import Expr, Eye, Index, free_indices
 from stmlang.scan.scan import Scan
-
-PAIRS: tuple[tuple[Index, Index], ...] = (("key", "key'"), ("value", "value'"), ("track", "track'"))
-"""Row and column index of a matrix on each state axis."""
+from stmlang.source.span import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,75 +28,140 @@ class Factored:
     u: Expr
 
 
-def one_minus_outer(expr: Sum) -> Factored | None:
-    """`eye - a * u * u'`, the two terms in any order, `scale` one. Vectors are compared as they are written."""
-    if len(expr.terms) != 2:
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """`diagonal * eye - weight * u u^T` on the axis `pair`. `u` has the row index, or is None where there is no outer product;
+    `diagonal` may have it. No term has the column index."""
+
+    pair: tuple[Index, Index]
+    diagonal_terms: tuple[Term, ...]
+    weight_terms: tuple[Term, ...]
+    u: Expr | None
+    span: Span
+
+    @property
+    def diagonal(self) -> Expr:
+        return written(self.diagonal_terms, self.span)
+
+    @property
+    def weight(self) -> Expr:
+        return written(self.weight_terms, self.span)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether the diagonal is one number."""
+        return not any(term.having(self.pair[0]) for term in self.diagonal_terms)
+
+    def factored(self, gates: Gates) -> Factored | None:
+        """The same with the diagonal as a common factor; None where it is not one by reading, since it may be zero."""
+        if self.u is None or not self.uniform or len(self.diagonal_terms) != 1:
+            return None
+        (scale,) = self.diagonal_terms
+        divided = tuple(_divided(term, scale, gates) for term in self.weight_terms)
+        strength = tuple(term for term in divided if term is not None)
+        if len(strength) < len(divided):
+            return None
+        return Factored(self.pair, scale.written(self.span), written(strength, self.span), self.u)
+
+
+def _divided(term: Term, by: Term, gates: Gates) -> Term | None:
+    """A term over another one all of whose parts are among its own."""
+    if by.coefficient == 0:
         return None
-    for (negative, one), (sign, other) in (expr.terms, expr.terms[::-1]):
-        if not negative and isinstance(one, Eye) and small(other):
-            pair = next((pair for pair in PAIRS if set(pair) == {one.first, one.second}), None)
-            found = None if pair is None else _outer(sign, other, pair)
-            if found is not None:
-                return found
-    return None
+    rest = term
+    for part in by.parts:
+        found = _found(part, rest.parts, gates)
+        if found is None:
+            return None
+        rest = rest.without(found)
+    return Term(rest.coefficient / by.coefficient, rest.parts)
 
 
-def _outer(negative: bool, term: Expr, pair: tuple[Index, Index]) -> Factored | None:
-    """A term of the sum as minus an outer product of a vector with itself."""
-    flipped, parts = factors(term)
-    row, column = pair
-    rows = [(inverted, part) for inverted, part in parts if row in free_indices(part)]
-    columns = [(inverted, part) for inverted, part in parts if column in free_indices(part)]
-    if len(rows) != 1 or len(columns) != 1 or rows[0][0] or columns[0][0]:
-        return None
-    u, other = rows[0][1], columns[0][1]
-    if u is other or column in free_indices(u) or renamed(u, {row: column}) != other:
-        return None
-    rest = [(inverted, part) for inverted, part in parts if part is not u and part is not other]
-    return Factored(pair, Number(1.0, term.span), product(negative == flipped, rest, term.span), u)
+def _found(part: Part, among: tuple[Part, ...], gates: Gates) -> Part | None:
+    """The part that is the same as one, the same by reading if there is one."""
+    if part in among:
+        return part
+    return next((other for other in among if other[0] == part[0] and same(other[1], part[1], gates)), None)
 
 
-def factored_value(expr: Expr, known: dict[str, Factored | None]) -> Factored | None:
-    """A value in that form: the sum itself, or it, or a reference to a gate of that form, times what lacks both indices."""
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def shifted(expr: Expr, pair: tuple[Index, Index], gates: Gates, deep: bool) -> Shifted | None:
+    """A matrix on an axis as a diagonal and an outer product. If `deep`, names of products are followed."""
     if not small(expr):
         return None
-    negative, parts = factors(expr)
-    cores: list[tuple[int, Factored]] = []
-    for number, (inverted, part) in enumerate(parts):
-        core = one_minus_outer(part) if isinstance(part, Sum) else _referred(part, known) if isinstance(part, GateRef) else None
-        if core is not None and not inverted:
-            cores.append((number, core))
-    if len(cores) != 1:
+    whole = opened(expr, gates, deep)
+    if not set(pair) <= set(free_indices(whole)):
         return None
-    number, core = cores[0]
-    rest = [part for position, part in enumerate(parts) if position != number]
-    if any(set(core.pair) & set(free_indices(part)) for _, part in rest):
-        return None
-    scale = product(negative, [*rest, (False, core.scale)], expr.span)
-    return Factored(core.pair, scale, core.strength, core.u)
+    diagonal, weights = list[Term](), list[Term]()
+    u: Expr | None = None
+    for term in multiplied_out(whole, pair):
+        if term.coefficient == 0:
+            return None
+        if (entry := _on_diagonal(term, pair)) is not None:
+            diagonal.append(entry)
+            continue
+        found = _outer(term, pair, gates, expr.span)
+        if found is None or (u is not None and not same(u, found[1], gates)):
+            return None
+        weights.append(Term(-found[0].coefficient, found[0].parts))
+        u = found[1] if u is None else u
+    return Shifted(pair, tuple(diagonal), tuple(weights), u, expr.span) if diagonal else None
 
 
-def _referred(expr: GateRef, known: dict[str, Factored | None]) -> Factored | None:
-    """A gate of that form, referred to by its own indices or transposed, which is the same."""
-    found = known.get(expr.gate)
-    if found is None:
+def _on_diagonal(term: Term, pair: tuple[Index, Index]) -> Term | None:
+    """A term with the identity as what stands on its diagonal, by rows."""
+    row, column = pair
+    eyes = [part for part in term.parts if isinstance(part[1], Eye) and {part[1].first, part[1].second} == set(pair)]
+    if len(eyes) != 1 or eyes[0][0]:
         return None
-    row, column = found.pair
-    swapped: dict[Index, Index] = {row: column, column: row}
-    kept = all(entry.index == entry.declared for entry in expr.bind)
-    turned = all(entry.index == swapped.get(entry.declared, entry.declared) for entry in expr.bind)
-    return found if kept or turned else None
+    parts: list[Part] = []
+    for inverted, part in term.without(eyes[0]).parts:
+        indices = free_indices(part)
+        if row in indices and column in indices:
+            return None
+        by_row = renamed(part, {column: row}) if column in indices else part
+        if by_row is None:
+            return None
+        parts.append((inverted, by_row))
+    return Term(term.coefficient, tuple(parts))
+
+
+def _outer(term: Term, pair: tuple[Index, Index], gates: Gates, span: Span) -> tuple[Term, Expr] | None:
+    """A term as a number times the outer product of a vector with itself."""
+    row, column = pair
+    rows, columns = term.having(row), list(term.having(column))
+    if not rows or len(rows) != len(columns) or any(part in columns for part in rows):
+        return None
+    for inverted, part in rows:
+        turned = renamed(part, {row: column})
+        found = None if turned is None else _found((inverted, turned), tuple(columns), gates)
+        if found is None:
+            return None
+        columns.remove(found)
+    return term.without(*rows, *term.having(column)), product(False, list(rows), span)
+
+
+def factored_value(expr: Expr, gates: Gates) -> Factored | None:
+    """A value in the delta rule's form: as it is written if it has it so, else with the names of products followed."""
+    for deep in (False, True):
+        for pair in PAIRS:
+            found = shifted(expr, pair, gates, deep) if set(pair) <= set(free_indices(expr)) else None
+            form = None if found is None else found.factored(gates)
+            if form is not None:
+                return form
+    return None
 
 
 def factored_gates(scan: Scan) -> dict[str, tuple[Factored | None, ...]]:
     """For each gate with a matrix on a state axis, clause by clause, its factored form."""
-    whole: dict[str, Factored | None] = {}
-    found: dict[str, tuple[Factored | None, ...]] = {}
-    for gate in scan.gates:
-        if any(set(pair) <= set(gate.indices) for pair in PAIRS):
-            found[gate.name] = tuple(factored_value(clause.value, whole) for clause in gate.clauses)
-            whole[gate.name] = found[gate.name][0] if len(gate.clauses) == 1 else None
-    return found
+    gates = {gate.name: gate for gate in scan.gates}
+    return {
+        gate.name: tuple(factored_value(clause.value, gates) if small(clause.value) else None for clause in gate.clauses)
+        for gate in scan.gates
+        if any(set(pair) <= set(gate.indices) for pair in PAIRS)
+    }
 
 
 def sole_form(scan: Scan, name: str) -> Factored | None:

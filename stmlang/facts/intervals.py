@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Literal, assert_never
 
 import numpy as np
@@ -44,6 +45,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
 )
@@ -86,6 +88,8 @@ class Intervals(Analysis[Interval]):
                 return self.normalized(kind, over, parts[0])
             case Split():
                 return self.split(parts)
+            case Spectral(pairs=pairs):
+                return self.spectral(pairs, parts[0])
             case Degree(over=over):
                 return counted(self.classes, over)
             case Finite():
@@ -95,6 +99,11 @@ class Intervals(Analysis[Interval]):
                 return finite(0.0, 1.0)
             case _:
                 assert_never(expr)
+
+    def spectral(self, pairs: tuple[tuple[Index, Index], ...], part: Interval) -> Interval:
+        """A matrix's norm is at most the size of its entries times the number of its rows."""
+        rows = prod(state_size(self.scan, row) for row, _ in pairs)
+        return interval(np.zeros(part.low.shape), rows * part.magnitude, part.nan | part.holds_infinity)
 
     def reduced(self, kind: Literal["sum", "mean", "max"], over: Index, part: Interval) -> Interval:
         """A reduction: over a state index of so many equal intervals, over a port index class by class."""

@@ -32,6 +32,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
     free_indices,
@@ -80,7 +81,7 @@ class Lengths(Analysis[Measured]):
         """A bound along a state index that an expression has, infinite where its form tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
-            case Number() | LeafRef() | InputRef() | Degree() | Finite() | LineMask() | Split() | Power():
+            case Number() | LeafRef() | InputRef() | Degree() | Finite() | LineMask() | Split() | Power() | Spectral():
                 return nothing
             case GateRef():
                 return self.renamed(expr, index)
@@ -139,6 +140,8 @@ def _states(expr: Expr, parts: tuple[Measured, ...]) -> tuple[Index, ...]:
             return state_part(free_indices(expr))
         case Reduce(over=over):
             return tuple(index for index in state_part(inside) if index != over)
+        case Spectral():
+            return tuple(index for index in state_part(inside) if index not in expr.indices)
         case Normalize(over=over):
             return state_part([*inside, over])
         case _:

@@ -11,10 +11,11 @@ import numpy as np
 
 from stmlang.facts.bounding import has_small_entries
 from stmlang.facts.classes import Floats, PortClasses
-from stmlang.facts.factored import PAIRS, one_minus_outer
+from stmlang.facts.factored import Factored, Shifted, shifted
 from stmlang.facts.interval import times
 from stmlang.facts.intervals import Intervals, state_size
 from stmlang.facts.lengths import Lengths, magnitude
+from stmlang.facts.terms import PAIRS
 from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
     PORT_INDICES,
@@ -33,6 +34,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
     free_indices,
@@ -61,6 +63,7 @@ class Operators(Analysis[Operator]):
         super().__init__(scan, classes)
         self.intervals = intervals
         self.lengths = lengths
+        self.equations: dict[str, Gate] = {gate.name: gate for gate in scan.gates}
         self.run()
 
     def gate(self, gate: Gate, values: list[Operator]) -> Operator:
@@ -103,12 +106,12 @@ class Operators(Analysis[Operator]):
                 return self.classes.rebind(self.gates[expr.gate].norm, expr.bind) if self.same_matrix(expr, pairs) else nothing
             case Sum():
                 whole = reduce(np.add, (self.lifted(part, pairs) for part in parts))
-                return np.minimum(whole, self.reflection(expr))
+                return np.minimum(whole, self.reflection(expr, pairs))
             case Product(factors=factors):
-                return np.ones((1, 1)) if has_small_entries(expr, pairs) else self.product(factors, pairs)
+                return np.ones((1, 1)) if has_small_entries(expr) else self.product(factors, pairs)
             case Number() | LeafRef() | InputRef() | Apply() | Power() | Reduce() | Normalize() | Split():
                 return nothing
-            case Degree() | Finite() | LineMask():
+            case Degree() | Finite() | LineMask() | Spectral():
                 return nothing
             case _:
                 assert_never(expr)
@@ -119,14 +122,38 @@ class Operators(Analysis[Operator]):
         seen = [{names[index] for index in pair} for pair in self.gates[expr.gate].pairs]
         return len(seen) == len(pairs) and all(set(pair) in seen for pair in pairs)
 
-    def reflection(self, expr: Sum) -> Floats:
-        """`|eye - a u u^T|`: its eigenvalues are 1 and `1 - a |u|^2`."""
-        found = one_minus_outer(expr)
-        if found is None:
-            return np.full((1, 1), np.inf)
-        strength, squared = self.intervals.of(found.strength), self.lengths.length(found.u, found.pair[0]) ** 2
-        low = np.minimum(0.0, times(strength.low, squared))
-        high = np.maximum(0.0, times(strength.high, squared))
+    def reflection(self, expr: Sum, pairs: frozenset[Pair]) -> Floats:
+        """A diagonal and an outer product on one axis: see `turned`."""
+        bound = np.full((1, 1), np.inf)
+        if len(pairs) == 1:
+            (pair,) = pairs
+            for deep in (False, True):
+                found = shifted(expr, pair, self.equations, deep)
+                if found is not None:
+                    bound = np.minimum(bound, self.turned(found))
+        return bound
+
+    def turned(self, found: Shifted) -> Floats:
+        """`|d eye - c u u^T|`: the eigenvalues are `d` and `d - c |u|^2`, and those of `a (eye - b u u^T)` are `a` and
+        `a (1 - b |u|^2)`. With a diagonal that is not one number, at most its largest entry and `|c| |u|^2`."""
+        shift = self.intervals.of(found.diagonal)
+        if found.u is None:
+            return shift.magnitude
+        squared = self.lengths.length(found.u, found.pair[0]) ** 2
+        weight = self.intervals.of(found.weight)
+        apart = shift.magnitude + times(weight.magnitude, squared)
+        if not found.uniform:
+            return apart
+        form = found.factored(self.equations)
+        scaled = apart if form is None else times(self.intervals.of(form.scale).magnitude, self.kept(form, squared))
+        low, high = np.minimum(0.0, times(weight.low, squared)), np.maximum(0.0, times(weight.high, squared))
+        far = np.maximum(np.abs(shift.low - high), np.abs(shift.high - low))
+        return np.minimum(np.maximum(shift.magnitude, far), scaled)
+
+    def kept(self, form: Factored, squared: Floats) -> Floats:
+        """`|eye - b u u^T|`: its eigenvalues are 1 and `1 - b |u|^2`."""
+        strength = self.intervals.of(form.strength)
+        low, high = np.minimum(0.0, times(strength.low, squared)), np.maximum(0.0, times(strength.high, squared))
         return np.maximum(1.0, np.maximum(np.abs(1.0 - low), np.abs(1.0 - high)))
 
     def product(self, factors: Sequence[tuple[bool, Expr]], pairs: frozenset[Pair]) -> Floats:
@@ -171,6 +198,8 @@ def _free(expr: Expr, parts: tuple[Operator, ...]) -> frozenset[Index]:
     match expr:
         case Reduce(over=over):
             return inside.difference((over,))
+        case Spectral():
+            return inside.difference(expr.indices)
         case Normalize(over=over):
             return inside.union((over,))
         case Split():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import lgamma, log, prod
 
 from stmlang.facts.bounds import ROUNDING, Bounds
-from stmlang.facts.factored import one_minus_outer
+from stmlang.facts.factored import Factored, factored_value
 from stmlang.facts.interval import HUGE
 from stmlang.facts.rewrite import factors
 from stmlang.facts.turns import MOST_SHOWN
@@ -157,17 +157,24 @@ def _range(bounds: Bounds, expr: Expr) -> str | None:
             return f"{leaf} is given in {_interval(bounds, expr)}"
         case Power(base=base):
             return _range(bounds, base)
-        case Sum() if (form := one_minus_outer(expr)) is not None:
-            length = show_bound(float(bounds.lengths.length(form.u, form.pair[0]).max()))
-            strength = f"{named(form.strength)} in {_interval(bounds, form.strength)}"
-            return (
-                f"identity minus {named(form.strength)} times {named(form.u)} {named(form.u)}^T, with {strength} and "
-                f"|{named(form.u)}| <= {length}, has norm at most {show_bound(float(bounds.operators.of(expr).norm.max()))}"
-            )
+        case Sum() if (form := factored_value(expr, bounds.operators.equations)) is not None:
+            return _turn(bounds, form, float(bounds.operators.of(expr).norm.max()))
         case _:
             if bounds.operators.of(expr).pairs:
                 return f"{named(expr)} has norm at most {show_bound(float(bounds.operators.of(expr).norm.max()))}"
             return f"{named(expr)} lies in {_interval(bounds, expr)}"
+
+
+def _turn(bounds: Bounds, form: Factored, norm: float) -> str:
+    """What bounds a matrix of the delta rule's form."""
+    length = show_bound(float(bounds.lengths.length(form.u, form.pair[0]).max()))
+    strength = f"{named(form.strength)} in {_interval(bounds, form.strength)}"
+    scale = [] if form.scale == Number(1.0, form.scale.span) else [f"{named(form.scale)} in {_interval(bounds, form.scale)}"]
+    times = f"{named(form.scale)} times (" if scale else ""
+    return (
+        f"{times}identity minus {named(form.strength)} times {named(form.u)} {named(form.u)}^T{')' if scale else ''}, with "
+        f"{' and '.join([*scale, strength])} and |{named(form.u)}| <= {length}, has norm at most {show_bound(norm)}"
+    )
 
 
 def _interval(bounds: Bounds, expr: Expr) -> str:

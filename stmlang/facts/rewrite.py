@@ -18,6 +18,7 @@ from stmlang.scan.expression import (
     Number,
     Product,
     Reduce,
+    Spectral,
     Sum,
     inside,
 )
@@ -63,6 +64,8 @@ def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
             case Eye(first=first, second=second, span=span):
                 return Eye(rename(first), rename(second), span)
             case Reduce(over=over) if over in involved:
+                return None
+            case Spectral() if expr.indices & involved:
                 return None
             case _:
                 known = [part for part in parts if part is not None]

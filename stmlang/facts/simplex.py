@@ -38,6 +38,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
 )
@@ -62,7 +63,6 @@ class Simplex(Analysis[Column]):
         self.intervals = intervals
         self.operators = operators
         self.multiples = Multiples(scan, classes, intervals)
-        self.declared: dict[str, Gate] = {gate.name: gate for gate in scan.gates}
         self.run()
 
     def gate(self, gate: Gate, values: list[Column]) -> Column:
@@ -105,7 +105,7 @@ class Simplex(Analysis[Column]):
             case Sum(terms=terms):
                 return reduce(np.add, (self.lifted(e, part, pairs) for (_, e), part in zip(terms, parts, strict=True)))
             case Product():
-                if has_small_columns(expr, pairs, self.declared):
+                if has_small_columns(expr):
                     return np.ones((1, 1))
                 return np.minimum(self.product(expr, parts, pairs), self.shared(expr, pairs))
             case Power(base=base, exponent=Number(value=value)) if value <= -1 and not pairs:
@@ -119,7 +119,7 @@ class Simplex(Analysis[Column]):
                 return self.normalized(expr, parts[0], pairs)
             case Split():
                 return np.where(self.is_simplex(expr, parts), self.entries(pairs), np.inf)
-            case Apply() | Power() | Reduce():
+            case Apply() | Power() | Reduce() | Spectral():
                 return nothing
             case _:
                 assert_never(expr)

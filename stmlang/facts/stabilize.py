@@ -6,15 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from stmlang.facts.bounding import EDGES, Pairs, small_columns, small_entries
+from stmlang.facts.bounding import RAW, Pairs, norm_gate, small_columns, small_entries
 from stmlang.facts.classes import Bools, PortClasses
 from stmlang.facts.rewrite import refer
 from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, Index, LineMask, Number, Product
 from stmlang.scan.fold import fold, rebuilt
 from stmlang.scan.scan import Clause, Gate, Scan
-
-RAW = "transition.raw"
-"""The transition as the spec has it, once `transition` is what the stabilizer made of it. No spec can write this name."""
 
 ENTRIES = "transition.entries"
 """The same with entries of at most one, where `transition` drops some of them and other gates refer to it."""
@@ -25,19 +22,16 @@ def with_small_columns(scan: Scan, pairs: Pairs) -> Scan:
     refer to the transition see what is really applied."""
     gate = scan.gate("transition")
     raw = replace(gate, name=RAW)
-    ref, gates = refer(raw, gate.span), [raw]
-    edges = ref
-    if "out" not in gate.indices:
-        gates.append(replace(gate, name=EDGES, indices=("out", *gate.indices), clauses=(Clause((), ref),)))
-        edges = refer(gates[-1], gate.span)
-    return _replaced(scan, [*gates, replace(gate, clauses=(Clause((), small_columns(ref, edges, pairs)),))])
+    norm = norm_gate(scan, raw, pairs, columns=True) if pairs or "out" not in gate.indices else None
+    return _replaced(scan, [*_before(raw, norm), replace(gate, clauses=(Clause((), small_columns(raw, norm)),))])
 
 
 def with_small_entries(scan: Scan, pairs: Pairs) -> Scan:
     """Insert D-mode where the line graph is a multitree already: `T / max(1, |T|)`."""
     gate = scan.gate("transition")
     raw = replace(gate, name=RAW)
-    return _replaced(scan, [raw, replace(gate, clauses=(Clause((), small_entries(refer(raw, gate.span), pairs)),))])
+    norm = norm_gate(scan, raw, pairs, columns=False) if pairs else None
+    return _replaced(scan, [*_before(raw, norm), replace(gate, clauses=(Clause((), small_entries(raw, norm)),))])
 
 
 def with_single_paths(scan: Scan, classes: PortClasses, dropped: Bools | None, pairs: Pairs, bounded: bool) -> Scan:
@@ -48,7 +42,8 @@ def with_single_paths(scan: Scan, classes: PortClasses, dropped: Bools | None, p
     """
     gate = scan.gate("transition")
     raw = replace(gate, name=RAW)
-    value = refer(raw, gate.span) if bounded else small_entries(refer(raw, gate.span), pairs)
+    norm = norm_gate(scan, raw, pairs, columns=False) if pairs and not bounded else None
+    value = refer(raw, gate.span) if bounded else small_entries(raw, norm)
     entries = replace(gate, name=ENTRIES, clauses=(Clause((), value),))
     whole = refer(entries, gate.span)
     indices: tuple[Index, ...] = (*PORT_INDICES, *(index for index in gate.indices if index not in PORT_INDICES))
@@ -62,8 +57,13 @@ def with_single_paths(scan: Scan, classes: PortClasses, dropped: Bools | None, p
             Clause((), whole),
             *(Clause((("out", names[out]), ("in", names[into])), zero) for out, into in places),
         ]
-    made = _replaced(scan, [raw, entries, replace(gate, indices=indices, clauses=tuple(clauses))])
+    made = _replaced(scan, [*_before(raw, norm), entries, replace(gate, indices=indices, clauses=tuple(clauses))])
     return made if set(indices) == set(gate.indices) else _redirected(made)
+
+
+def _before(raw: Gate, norm: Gate | None) -> list[Gate]:
+    """What the transition is made of."""
+    return [raw] if norm is None else [raw, norm]
 
 
 def _replaced(scan: Scan, gates: list[Gate]) -> Scan:

@@ -26,6 +26,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
 )
@@ -77,6 +78,8 @@ class Zeros(Analysis[Bools]):
             case Reduce(over=over):
                 axis = None if over not in PORT_INDICES else PORT_INDICES.index(over)
                 return parts[0] if axis is None else np.all(parts[0], axis=axis, keepdims=True)
+            case Spectral():
+                return parts[0]
             case Normalize(kind=kind):
                 return np.zeros((1, 1), np.bool_) if kind == "softmax" else parts[0]
             case Split():

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Literal, assert_never
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.lower.spectral import spectral_norm
 from stmlang.lower.tables import Places
 from stmlang.lower.values import Environment, Frame, Value, clip, common, group_by, join, pick
 from stmlang.scan.expression import (
     L2_EPSILON,
+    SLACK,
     Apply,
     Bind,
     Degree,
@@ -31,6 +34,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
 )
@@ -77,6 +81,8 @@ def expression(context: Context, environment: Environment, expr: Expr) -> Value:
             return Value(_split(frame, arrays), site)
         case Eye(first=first, second=second):
             return Value(_eye(frame, first, second), "constant")
+        case Spectral(pairs=pairs, argument=argument):
+            return _spectral(frame, pairs, expression(context, environment, argument))
         case Degree(over=over):
             return _degree(frame, over)
         case Finite(argument=argument):
@@ -171,6 +177,8 @@ def _apply(function: Function, arrays: list[Array]) -> Array:
             return jnp.minimum(x, arrays[1])
         case Function.MAXIMUM:
             return jnp.maximum(x, arrays[1])
+        case Function.DIVISOR:
+            return jnp.where(x > 1 + SLACK, x, jnp.where(jnp.isnan(x), x, 1))
         case Function.CLIP:
             return clip(x, arrays[1], arrays[2])
         case _:
@@ -259,6 +267,19 @@ def _split(frame: Frame, arrays: list[Array]) -> Array:
         pieces.append(rest * array)
         rest = rest * (1 - array)
     return join([*pieces, rest], axis)
+
+
+def _spectral(frame: Frame, pairs: tuple[tuple[Index, Index], ...], value: Value) -> Value:
+    """The norm of a matrix of all rows and all columns, one axis behind the other."""
+    array = value.array
+    for pair in pairs:
+        for index in pair:
+            array, _ = _spread(frame, array, index)
+    rows, columns = ([frame.axis(pair[side]) for pair in pairs] for side in (0, 1))
+    moved = jnp.moveaxis(array, [*rows, *columns], range(-2 * len(pairs), 0))
+    size = prod(frame.size(row) for row, _ in pairs)
+    norms = spectral_norm(moved.reshape(-1, size, size)).reshape(moved.shape[: -2 * len(pairs)])
+    return Value(jnp.expand_dims(norms, [*rows, *columns]), value.site)
 
 
 def _eye(frame: Frame, first: Index, second: Index) -> Array:

@@ -27,7 +27,8 @@ def ordered(indices: set[Index]) -> tuple[Index, ...]:
 
 
 class Function(Enum):
-    """Elementwise functions of one argument, except MINIMUM, MAXIMUM (two) and CLIP (x, low, high)."""
+    """Elementwise functions of one argument, except MINIMUM, MAXIMUM (two) and CLIP (x, low, high). No text says DIVISOR: only
+    the stabilizer writes it."""
 
     EXP = "exp"
     LOG = "log"
@@ -43,6 +44,12 @@ class Function(Enum):
     MINIMUM = "min"
     MAXIMUM = "max"
     CLIP = "clip"  # the identity between its bounds, gradient included, constant outside
+    DIVISOR = "divisor"  # x where it is larger than 1 + SLACK, else 1, gradient included
+
+
+SLACK = 4e-6
+"""How far beyond one a norm may lie and still count as one: unit vectors and orthogonal matrices that were made in float32 are
+as far off as that. It is the same for all data types, so that all of them leave the same matrices alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +171,29 @@ class Eye:
 
 
 @dataclass(frozen=True, slots=True)
+class Spectral:
+    """The spectral norm of the argument as a matrix: its rows are the first indices of `pairs`, its columns the second ones. An
+    argument that lacks one of them is the same along it. What is computed is the Schatten norm
+
+        (sum of s^(2 q))^(1 / (2 q)),   s the singular values,   q = 2^SQUARINGS + 1,
+
+    which is smooth, and for n rows larger than the largest s by a factor of at most `n^(1 / (2 q))`: well within SLACK. Only
+    the stabilizer writes it. The indices of `pairs` are not free."""
+
+    pairs: tuple[tuple[Index, Index], ...]
+    argument: Expr
+    span: Span = field(compare=False, repr=False)
+
+    @property
+    def indices(self) -> frozenset[Index]:
+        """The indices of the matrix, which are bound here."""
+        return frozenset(index for pair in self.pairs for index in pair)
+
+
+SQUARINGS = 21
+
+
+@dataclass(frozen=True, slots=True)
 class Degree:
     """How many edges the index `over` ranges over at a node, open ones among them: those that leave it or that enter it, in the
     sense of the direction. Not on regular topologies, where it is the number of ports."""
@@ -203,6 +233,7 @@ Expr = (
     | Normalize
     | Split
     | Eye
+    | Spectral
     | Degree
     | Finite
     | LineMask
@@ -221,6 +252,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         case Power(base=base, exponent=exponent):
             return (base, exponent)
         case Reduce(argument=argument) | Normalize(argument=argument) | Finite(argument=argument):
+            return (argument,)
+        case Spectral(argument=argument):
             return (argument,)
         case _:
             assert_never(expr)
@@ -252,6 +285,8 @@ def free_indices(expr: Expr) -> tuple[Index, ...]:
             return ordered({"out", *(index for part in arguments for index in free_indices(part))})
         case Reduce(over=over, argument=argument):
             return ordered({index for index in free_indices(argument) if index != over})
+        case Spectral(argument=argument):
+            return ordered({index for index in free_indices(argument) if index not in expr.indices})
         case Apply() | Sum() | Product() | Power() | Normalize() | Finite():
             return ordered({index for part in children(expr) for index in free_indices(part)})
         case _:

@@ -20,6 +20,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
     children,
@@ -69,5 +70,7 @@ def rebuilt(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return Split(parts, span)
         case Finite(span=span):
             return Finite(parts[0], span)
+        case Spectral(pairs=pairs, span=span):
+            return Spectral(pairs, parts[0], span)
         case _:
             assert_never(expr)

@@ -16,6 +16,7 @@ from stmlang.scan.expression import (
     Expr,
     Eye,
     Finite,
+    Function,
     GateRef,
     InputRef,
     LeafRef,
@@ -25,6 +26,7 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
 )
@@ -60,6 +62,8 @@ def _show(expr: Expr) -> tuple[str, int]:
             return f"@{name}{_binds(bind)}", _ATOM
         case GateRef(gate=gate, bind=bind):
             return f"{gate}{_binds(bind)}", _ATOM
+        case Apply(function=Function.DIVISOR, arguments=(argument,)):
+            return f"max(1, {show_expr(argument)})", _ATOM
         case Apply(function=function, arguments=arguments):
             return f"{function.value}({_list(arguments)})", _ATOM
         case Sum(terms=((True, term),)):
@@ -78,6 +82,9 @@ def _show(expr: Expr) -> tuple[str, int]:
             return f"split({_list(arguments)})[out]", _ATOM
         case Eye(first=first, second=second):
             return f"eye[{first}, {second}]", _ATOM
+        case Spectral(pairs=pairs, argument=argument):
+            over = ", ".join(index for pair in pairs for index in pair)
+            return f"norm({show_expr(argument)}, over = {over})", _ATOM
         case Degree(over=over):
             return f"degree({over})", _ATOM
         case Finite(argument=argument):

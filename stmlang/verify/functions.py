@@ -15,7 +15,7 @@ from typing import Any, Literal, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.scan.expression import L2_EPSILON, Function
+from stmlang.scan.expression import L2_EPSILON, SLACK, SQUARINGS, Function
 
 Floats = npt.NDArray[np.inexact[Any]]
 """float64, or complex128 where an argument is complex."""
@@ -112,6 +112,27 @@ def sigmoid(a: Floats) -> Floats:
     return np.where(a.real >= 0, 1 / (1 + small), small / (1 + small))
 
 
+def divisor(a: Floats, slack: float) -> Floats:
+    """The argument where it is larger than one by more than the slack, else one."""
+    return np.where((a.real > 1 + slack) | np.isnan(a), a, 1.0)
+
+
+def spectral(matrices: Floats) -> tuple[Floats, Floats]:
+    """The norm that `Spectral` defines, and its derivative by each entry, of the real parts of matrices `(..., row, column)`,
+    by singular values. NaN where an entry is not finite."""
+    real = matrices.real
+    known = np.asarray(np.isfinite(real).all((-2, -1)))
+    left, values, right = np.linalg.svd(np.where(known[..., None, None], real, 0.0))
+    largest = values[..., :1]
+    ratios = values / np.where(largest == 0, 1.0, largest)
+    power = 2.0 * (2.0**SQUARINGS + 1)
+    total = np.where(largest == 0, 1.0, np.sum(ratios**power, axis=-1, keepdims=True))
+    weights = ratios ** (power - 1) / total ** (1 - 1 / power)
+    norm = (largest * total ** (1 / power))[..., 0]
+    slope = np.einsum("...rs,...s,...sc->...rc", left, weights, right)
+    return np.where(known, norm, np.nan), np.where(known[..., None, None], slope, np.nan)
+
+
 def apply(function: Function, arguments: list[Floats]) -> Floats:
     """An elementwise function."""
     x, *rest = arguments
@@ -142,6 +163,8 @@ def apply(function: Function, arguments: list[Floats]) -> Floats:
             return shared(smaller(x, rest[0]), x, rest[0])
         case Function.MAXIMUM:
             return shared(larger(x, rest[0]), x, rest[0])
+        case Function.DIVISOR:
+            return divisor(x, SLACK)
         case Function.CLIP:
             return smaller(larger(x, rest[0]), rest[1])
         case _:

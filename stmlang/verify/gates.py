@@ -36,12 +36,13 @@ from stmlang.scan.expression import (
     Power,
     Product,
     Reduce,
+    Spectral,
     Split,
     Sum,
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
 from stmlang.scan.topology import is_regular
-from stmlang.verify.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller
+from stmlang.verify.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller, spectral
 from stmlang.verify.sites import PortIndices, Sites, sites_of
 
 AXIS: dict[Index, str] = dict(zip(INDICES, "oikKvVtT", strict=True))
@@ -232,6 +233,8 @@ class Evaluator:
                 states = state_part((first, second))
                 eye = np.eye(index_size(self.scan, first))
                 return Value((), states, np.broadcast_to(eye, (self.sites.count(()), self.scan.heads, *eye.shape)))
+            case Spectral(pairs=pairs, argument=argument):
+                return self.spectral(pairs, self.evaluate(argument))
             case Degree(over=over):
                 return self.degree(over)
             case Finite(argument=argument):
@@ -335,6 +338,21 @@ class Evaluator:
             return Value(ports, states, self.rescaled(expr.kind, value.array, groups))
         result = reduced(expr.kind, value.array, groups)
         return Value(less, fewer, np.squeeze(result, groups.axis) if groups.group is None else result)
+
+    def spectral(self, pairs: tuple[tuple[Index, Index], ...], argument: Value) -> Value:
+        """The norm of a matrix whose rows are the first indices of the pairs and whose columns are the second ones."""
+        bound: list[Index] = [pair[side] for side in (0, 1) for pair in pairs]
+        value = self.spread(argument, argument.ports, state_part({*argument.states, *bound}))
+        axes = [2 + value.states.index(index) for index in bound]
+        moved = np.moveaxis(value.array, axes, range(-len(axes), 0))
+        rows = int(np.prod([index_size(self.scan, row) for row, _ in pairs]))
+        norm = self.normed(moved.reshape(*moved.shape[: -len(axes)], rows, rows))
+        return Value(value.ports, state_part(set(value.states) - set(bound)), norm)
+
+    def normed(self, matrices: Floats) -> Floats:
+        """The norms of matrices `(..., row, column)`."""
+        norm, slope = spectral(matrices)
+        return norm + 1j * np.sum(slope * matrices.imag, axis=(-2, -1)) if np.iscomplexobj(matrices) else norm
 
     def split(self, arguments: list[Value]) -> Value:
         """The stick broken at the arguments: a port gets its argument's part of what the ports before it left."""

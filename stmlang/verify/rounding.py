@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 
 from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Number
-from stmlang.verify.functions import Floats, Groups, Rescaling, absolute, sigmoid
+from stmlang.verify.functions import Floats, Groups, Rescaling, absolute, divisor, sigmoid, spectral
 from stmlang.verify.gates import Evaluator, Value
 
 STEP = 1e-6
 """What a number is moved by, relative to itself: far above the rounding of float64, and small enough to be linear."""
 ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 """A multiplier for each way to round."""
+DOUBTFUL = 100 * STEP
+"""How far beyond one a norm is in doubt. What moves it must not take one of one out of the slack that it has; of one that lies
+beyond the slack and within this, a derivative is known on one side only, and so none is claimed."""
 WAYS = tuple(range(len(ODD)))
 
 
@@ -49,6 +52,8 @@ class Rounding(Evaluator):
                 terms = np.ones(())
             case Function.SIGMOID | Function.SOFTPLUS:
                 terms = sigmoid(argument.real)
+            case Function.DIVISOR:
+                return divisor(argument, DOUBTFUL)
             case Function.CAP:
                 terms = 1 / np.maximum(1, np.abs(argument.real))
             case _:
@@ -65,6 +70,11 @@ class Rounding(Evaluator):
             term = super().multiplied(inverted[:place] + inverted[place + 1 :], others) * absolute(factor.imag)
             size = size + (term / factor.real**2 if below else term)
         return self.turned(found, size)
+
+    def normed(self, matrices: Floats) -> Floats:
+        """The derivative of a norm is a sum over the matrix's entries, which may cancel."""
+        found = super().normed(matrices)
+        return self.turned(found, np.sum(np.abs(spectral(matrices)[1] * matrices.imag), axis=(-2, -1)))
 
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
         """Of what a group shares, little may be left to one of it."""

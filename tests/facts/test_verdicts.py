@@ -197,7 +197,7 @@ FORMS = [
     ("h[key, key'] = eye[key, key'] - k[key] * k[key']; transition[key, key'] = h[key', key]", ("1", "1", "@k[key]")),
     ("transition[key, key'] = eye[key, key'] - k[key] * q[key']", None),
     ("transition[key, key'] = eye[key, key'] - k[key] * k[key] * k[key']", None),
-    ("transition[key, key'] = 2 * eye[key, key'] - k[key] * k[key']", None),
+    ("transition[key, key'] = 2 * eye[key, key'] - k[key] * k[key']", ("2", "0.5", "@k[key]")),
     ("transition[key, key'] = k[key] * (eye[key, key'] - k[key] * k[key'])", None),
 ]
 
