@@ -287,7 +287,9 @@ def free_indices(expr: Expr) -> tuple[Index, ...]:
             return ordered({index for index in free_indices(argument) if index != over})
         case Spectral(argument=argument):
             return ordered({index for index in free_indices(argument) if index not in expr.indices})
-        case Apply() | Sum() | Product() | Power() | Normalize() | Finite():
+        case Normalize(over=over, argument=argument):
+            return ordered({over, *free_indices(argument)})
+        case Apply() | Sum() | Product() | Power() | Finite():
             return ordered({index for part in children(expr) for index in free_indices(part)})
         case _:
             assert_never(expr)
