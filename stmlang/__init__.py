@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stmlang.runtime.model import export as export
     from stmlang.runtime.open import OpenScan as OpenScan
     from stmlang.source.diagnostic import SpecError as SpecError
+    from stmlang.source.diagnostic import StabilityWarning as StabilityWarning
 
 guard()
 
@@ -40,6 +41,7 @@ __all__ = [
     "LoadedScan",
     "OpenScan",
     "SpecError",
+    "StabilityWarning",
     "__version__",
     "compile",
     "export",
@@ -60,6 +62,7 @@ HOMES = {
     "LoadedScan": "stmlang.runtime.loaded",
     "OpenScan": "stmlang.runtime.open",
     "SpecError": "stmlang.source.diagnostic",
+    "StabilityWarning": "stmlang.source.diagnostic",
     "compile": "stmlang.runtime.compile",
     "export": "stmlang.runtime.model",
     "load": "stmlang.runtime.loading",

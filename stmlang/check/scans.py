@@ -9,6 +9,7 @@ from stmlang.check.elsewhere import SIZES_ELSEWHERE
 from stmlang.check.finish import Found, finish
 from stmlang.check.graphs import Graphs
 from stmlang.check.headers import Declared, declared
+from stmlang.check.matrices import warn_matrices
 from stmlang.check.modes import modes
 from stmlang.check.modules import Module
 from stmlang.check.places import Place
@@ -78,6 +79,8 @@ class ScanChecker:
         scan = finish(self._problems, found)
         if not self._problems.failed:
             self._warn_unused()
+        if scan is not None:
+            warn_matrices(self._problems, scan)
         return scan
 
     # --- the head

@@ -54,7 +54,20 @@ def _check(name: str, settings: dict[str, int | float], search_path: list[Path])
         found = examine_spec(name, settings, search_path)
     except SpecError as error:
         return None, error.diagnostics
-    return found.scan, found.diagnostics
+    if found.failed or found.scan is None:
+        return found.scan, found.diagnostics
+    return found.scan, (*found.diagnostics, *_stability(found.scan))
+
+
+def _stability(scan: Scan) -> tuple[Diagnostic, ...]:
+    """What has to be inserted for the scan to be stable. Nothing where its graph cannot be built: a file may come
+    later."""
+    from stmlang.facts import analyse
+
+    try:
+        return analyse(scan).changes
+    except SpecError:
+        return ()
 
 
 def _words(scan: Scan) -> str:

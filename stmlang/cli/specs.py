@@ -134,6 +134,7 @@ def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
     from stmlang.runtime.compile import assemble
 
     prepared = prepare_scan(arguments, sized_spec(arguments), arguments.mode, batch)
+    print_diagnostics(prepared.facts.changes)
     return assemble(prepared, plan_prepared(arguments, prepared, arguments.target))
 
 

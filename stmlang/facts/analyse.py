@@ -48,6 +48,11 @@ class Facts:
         note = self.verdict.note()
         return () if note is None else (note,)
 
+    @property
+    def changes(self) -> tuple[Diagnostic, ...]:
+        """Of those, what was inserted: numbers are others than the equations say."""
+        return self.notes if self.verdict.inserted else ()
+
 
 def analyse(scan: Scan, dag: DAG | None = None) -> Facts:
     """The facts about a checked scan.

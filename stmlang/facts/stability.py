@@ -36,6 +36,11 @@ from stmlang.scan.scan import Mode, Scan
 from stmlang.scan.topology import Product, Regular
 from stmlang.source.diagnostic import Diagnostic, Severity
 
+_UNASKED = (
+    "give the transition a bound that can be proved, or say what is meant: `stabilize P` or `stabilize D` where it may be "
+    "divided, `stabilize none` where it is to run as it is written"
+)
+
 Kind = Literal["proved P", "proved D", "inserted P", "inserted D", "unbounded by request"]
 
 
@@ -57,15 +62,18 @@ class Verdict:
         return self.kind in ("inserted P", "inserted D")
 
     def note(self) -> Diagnostic | None:
-        """What the user should be told without asking, if anything."""
+        """What the user should be told without asking, if anything: a warning where numbers change that nobody asked to be
+        changed."""
+        asked = self.scan.stabilize is not Mode.AUTO
+        severity, help = (Severity.NOTE, None) if asked else (Severity.WARNING, _UNASKED)
         span = self.scan.gate("transition").span
         match self.kind:
             case "inserted P":
                 message = "P-mode could not be proved: the transition is divided by its column sums where these exceed 1"
-                return Diagnostic("STM4001", message, span, self.reason, severity=Severity.NOTE)
+                return Diagnostic("STM4001", message, span, self.reason, help, severity=severity)
             case "inserted D":
                 message = "D-mode could not be proved and was inserted"
-                return Diagnostic("STM4002", message, span, self.reason, severity=Severity.NOTE)
+                return Diagnostic("STM4002", message, span, self.reason, help, severity=severity)
             case "unbounded by request":
                 message = "this scan is not bounded by a stability mode"
                 return None if self.mode else Diagnostic("STM4003", message, span, self.reason, severity=Severity.NOTE)

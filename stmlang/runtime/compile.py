@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,8 @@ from stmlang.runtime.signature import Signature, call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import unbound
 from stmlang.scan.topology import Runtime
+from stmlang.source.diagnostic import Severity, StabilityWarning
+from stmlang.source.render import render
 
 GPU_KINDS = (("H200", "h200"), ("H100", "h100"), ("A100", "a100"))
 
@@ -63,7 +66,8 @@ def compile(
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others; with `time=stmlang.Lengths()` it is compiled for few sizes, to which it fills up what it is
     given. One whose graphs come at run time gives a `GraphScan`, whose `at` gives it graphs. Raises SpecError for a wrong spec,
-    unknown sizes, or a scan that no strategy can evaluate.
+    unknown sizes, or a scan that no strategy can evaluate. Warns (`StabilityWarning`) where `stabilize` is not said and a
+    mode had to be inserted, so that numbers may be others than the equations say.
     """
     text = spec_text(source)
     options = call_options(dtype, mode, batch, memory_limit, strategy, tuned, scan)
@@ -83,8 +87,21 @@ def compile(
         return assemble(prepared, make_plan(prepared.problem, chosen, strategy=strategy, config=settled, tuned=found))
 
     if isinstance(checked.topology, Runtime):
+        _warn(analyse(checked))
         return GraphScan(checked, dtype, finish)
-    return OpenScan(checked, dtype, finish, lengths) if unbound(checked) else finish(checked)
+    if unbound(checked):
+        _warn(analyse(checked))
+        return OpenScan(checked, dtype, finish, lengths)
+    made = finish(checked)
+    _warn(made.facts)
+    return made
+
+
+def _warn(facts: Facts) -> None:
+    """Tell the caller of `compile` that a mode was inserted unasked."""
+    for found in facts.changes:
+        if found.severity is Severity.WARNING:
+            warnings.warn(f"\n{render(found)}", StabilityWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, eq=False)

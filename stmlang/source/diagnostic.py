@@ -43,6 +43,11 @@ class Diagnostic:
     fixes: tuple[Fix, ...] = ()
 
 
+class StabilityWarning(UserWarning):
+    """A stability mode was inserted that nobody asked for: where the transition is larger than the mode allows, numbers are
+    others than the equations say."""
+
+
 class SpecError(Exception):
     """The user's spec or data is wrong. Carries every diagnostic that was found, in source order."""
 

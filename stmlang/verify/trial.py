@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -19,6 +20,7 @@ from stmlang.plan.problem import DtypeName, Problem
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
+from stmlang.source.diagnostic import StabilityWarning
 from stmlang.verify.derivative import Arguments
 
 Config = Mapping[str, ConfigValue]
@@ -86,7 +88,9 @@ class Trial:
     def scan(self, way: Way | None, dtype: str) -> CompiledScan | OpenScan | GraphScan:
         """The scan as the library compiles it: see `compiled`."""
         strategy, config = (None, None) if way is None else (way.strategy, dict(way.config))
-        return stmlang.compile(self.text, dtype=cast(DtypeName, dtype), strategy=strategy, config=config, tuned=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StabilityWarning)  # nobody reads the specs that are drawn
+            return stmlang.compile(self.text, dtype=cast(DtypeName, dtype), strategy=strategy, config=config, tuned=False)
 
     def compiled(self, way: Way | None, dtype: str) -> CompiledScan:
         """The scan, on its graphs, compiled for a way, or for the one that the planner would choose (None), whatever this

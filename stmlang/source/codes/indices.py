@@ -188,4 +188,11 @@ INDICES: dict[str, tuple[str, str]] = {
         "equation that never holds",
         "A warning: more specific equations hold for all the ports of this one.",
     ),
+    "STM2043": (
+        "leaf with the indices of a matrix",
+        "A warning: a leaf has the indices of its equation, in one for a matrix both of them. One that multiplies "
+        "`eye[key, key']`, or an outer product beside it, does so entry by entry, which is hardly meant. A number is a gate of "
+        "its own: `a = exp(given(high = 0))`, and then `transition[key, key'] = a * (eye[key, key'] - b * k[key] * k[key'])`. "
+        "A leaf that is a matrix by itself, `eye[key, key'] - linear(x)`, is not warned of.",
+    ),
 }
