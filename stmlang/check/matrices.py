@@ -2,8 +2,8 @@
 
 A leaf has the indices of its equation. In one for a matrix it has both of the matrix, and so a value for each entry. That is
 what is meant where it is a matrix by itself, `eye[key, key'] - linear(x)`. It is a slip where it multiplies the identity, or
-what holds it, or an outer product beside it: of the identity it leaves what stands on the diagonal, entry by entry, and from the
-rest it takes the form that makes the delta rule fast and provably stable.
+what holds it, or an outer product beside it: of the identity it scales each entry of the diagonal by another number, and from
+the rest it takes the form that makes the delta rule fast and provably stable.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from stmlang.verify.checks.agreement import oracles
 from stmlang.verify.checks.batches import vmap
 from stmlang.verify.checks.curvature import hvp
+from stmlang.verify.checks.declared import declared
 from stmlang.verify.checks.evaluation import jit, value
 from stmlang.verify.checks.gradients import bfloat16, float32, grad, jvp, remat
 from stmlang.verify.trial import Check
@@ -25,6 +26,7 @@ CHECKS: Mapping[str, Check] = {
     "hvp": hvp,
     "float32": float32,
     "bfloat16": bfloat16,
+    "declared": declared,
     "oracles": oracles,
 }
 """All checks by name, cheap ones first."""

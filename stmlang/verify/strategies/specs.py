@@ -152,12 +152,15 @@ def _factors(writer: Writer, style: Style, axes: Site) -> str:
 
 
 def _delta(writer: Writer, style: Style, ends: Site) -> str:
-    """`scale * (eye - strength * u u')`, `u` no longer than one and the strength at most two."""
+    """`scale * (eye - strength * u u')`, the scale also inside. `u` is no longer than one and the strength at most two; where
+    there is a stabilizer to bound them, `u` may be the key as it comes."""
 
     def part(positive: bool) -> str:
         return writer.helper(writer.subset(ends), lambda site: writer.bounded(site, 1, positive), positive)
 
-    match writer.pick(("key", "given", "linear")):
+    match writer.pick(("key", "given", "linear", *(("free",) if style.mode != "none" and not style.positive else ()))):
+        case "free":
+            u = "k"
         case "key":
             writer.equation("k", (), {}, lambda _: "l2norm(k)")
             u = "k"
@@ -170,7 +173,11 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
     if style.scaled:
         shares = writer.helper(("out",), writer.share, False, plain=True) if "out" in ends else f"{1 / style.layout.fan:.3f}"
         return f"{shares} * ({matrix})"
-    return f"{part(False)} * ({matrix})" if writer.maybe() else matrix
+    if not writer.maybe():
+        return matrix
+    scale = part(False)
+    inside = f"{scale} * eye[key, key'] - {strength} * {u}[key'] * {scale} * {u}[key]"
+    return inside if writer.maybe() else f"{scale} * ({matrix})"
 
 
 def _closed(writer: Writer) -> list[tuple[str, str]]:

@@ -70,6 +70,26 @@ def _signs(rng: np.random.Generator, _: Leaf, shape: tuple[int, ...], __: float)
     return signs * rng.uniform(0.3, 1.0, shape)
 
 
+def _kept(rng: np.random.Generator, leaf: Leaf, shape: tuple[int, ...], __: float) -> Floats:
+    """What makes nothing larger, and often not smaller: orthogonal matrices, identities, contractions, unit vectors, numbers in
+    [0, 1], mostly one."""
+    state = [index for index in leaf.indices if index not in ("out", "in")]
+    pair = next(((row, f"{row}'") for row in ("key", "value", "track") if {row, f"{row}'"} <= set(state)), None)
+    if pair is None:
+        found = rng.choice([0.0, 0.25, 1.0], shape, p=[0.1, 0.3, 0.6])
+        axis = len(shape) - 1 if state and leaf.indices[-1] in state else None
+        if axis is None or shape[axis] < 2:
+            return found
+        vectors = rng.normal(size=shape)
+        return vectors / np.linalg.norm(vectors, axis=axis, keepdims=True)
+    axes = tuple(len(shape) - len(leaf.indices) + leaf.indices.index(index) for index in pair)
+    moved = np.moveaxis(rng.normal(size=shape), axes, (-2, -1))
+    left, _, right = np.linalg.svd(moved)
+    values = rng.choice([0.3, 1.0], (*moved.shape[:-2], 1, 1)) * left @ right
+    kept = np.where(rng.random((*moved.shape[:-2], 1, 1)) < 0.3, np.eye(moved.shape[-1]), values)
+    return np.moveaxis(kept, (-2, -1), axes)
+
+
 PROFILES: Mapping[str, Rule] = {
     "random": _random,
     "exact": _exact,
@@ -77,6 +97,7 @@ PROFILES: Mapping[str, Rule] = {
     "tiny": _tiny,
     "critical": _critical,
     "saturated": _saturated,
+    "kept": _kept,
 }
 """How values of leaves are drawn, by name."""
 
@@ -84,7 +105,8 @@ PROFILES: Mapping[str, Rule] = {
 def gate_values() -> st.SearchStrategy[str]:
     """Names of profiles: `random`; `exact`, 0, -0, 1 and -1 only; `signs`,
     alternating; `tiny`, half of them 1e-30 to 1e-38; `critical`, shares of exactly 0 and 1 and decays of 1; `saturated`, where
-    `sigmoid` and `tanh` are at their ends."""
+    `sigmoid` and `tanh` are at their ends; `kept`, orthogonal matrices, unit
+    vectors and keys, numbers in [0, 1]."""
     return st.sampled_from(tuple(PROFILES))
 
 
@@ -96,6 +118,8 @@ def random_arguments(op: CompiledScan, seed: int, values: str = "random") -> Arg
     rng, scan, dag, rule = np.random.default_rng(seed), op.scan, op.dag, PROFILES[values]
     gates = {leaf.name: rule(rng, leaf, leaf_shape(scan, dag, leaf), largest(scan, leaf)) for leaf in scan.leaves}
     q, k, v = (rng.normal(size=shape) for shape in (query_shape(scan, dag), query_shape(scan, dag), value_shape(scan, dag)))
+    if values == "kept":
+        k = k / np.linalg.norm(k, axis=-1, keepdims=True)
     initial = tuple({name: rng.normal(size=shape) for name, shape in ports.items()} for ports in state_shapes(scan, dag))
     if scan.normalize == "sum":
         for array in (array for ports in initial for array in ports.values()):
