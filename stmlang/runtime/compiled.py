@@ -172,13 +172,17 @@ class CompiledScan(eqx.Module):
             )
 
     def reference(
-        self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None
+        self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None, declared: bool = False
     ) -> Float[np.ndarray, "*nodes head value"]:
-        """The same, node by node in numpy float64: slow, and as close to the paper's equation as code can be."""
-        return self.reference_result(q, k, v, gates, initial).h
+        """The same, node by node in numpy float64: slow, and as close to the paper's equation as code can be.
+
+        `declared` evaluates the scan as the spec declares it, without what a stability mode inserted: where both differ, the
+        transition was larger than the mode allows.
+        """
+        return self.reference_result(q, k, v, gates, initial, declared).h
 
     def reference_result(
-        self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None
+        self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None, declared: bool = False
     ) -> ReferenceResult:
         """`reference` with the final state."""
         from stmlang.verify.reference import reference
@@ -189,7 +193,8 @@ class CompiledScan(eqx.Module):
         state = None
         if initial is not None:
             state = [{port: np.asarray(array, np.float64) for port, array in part.items()} for part in initial]
-        return reference(self.scan, self.dag, query, key, value, leaves, state)
+        scan = self.compilation.declared if flag("declared", declared) else self.scan
+        return reference(scan, self.dag, query, key, value, leaves, state)
 
     def zero_state(self) -> State:
         """An initial state of zeros."""

@@ -127,9 +127,11 @@ class OpenScan:
         cut = tuple(slice(size) for size in nodes)
         return (found[0][cut], found[1]) if return_state else found[cut]
 
-    def reference(self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None) -> Any:
+    def reference(
+        self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None, declared: bool = False
+    ) -> Any:
         """As `CompiledScan.reference`, with the sizes of `q`."""
-        return self._for(q).reference(q, k, v, gates, initial)
+        return self._for(q).reference(q, k, v, gates, initial, declared)
 
     def _for(self, q: Any) -> CompiledScan:
         shape = getattr(q, "shape", None)

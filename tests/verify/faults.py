@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from stmlang.facts import bounding
 from stmlang.lower import (
     adjoint,
     block,
@@ -44,6 +46,7 @@ from stmlang.lower import (
 from stmlang.lower.decays import paths
 from stmlang.lower.operands import Operands
 from stmlang.runtime import graphs
+from stmlang.scan.expression import Apply, Function, Number, Power, Reduce
 from stmlang.scan.scan import Direction
 from stmlang.verify.checks import CHECKS
 from stmlang.verify.metamorphic import RELATIONS
@@ -72,6 +75,7 @@ TURNED = trial("grid(rows = 3, cols = 4)", ONE_TURN.format("cols", "rows") + NON
 RESPONSE = trial("grid(rows = 3, cols = 2)", CONSTANT + ALL + NONE)
 GRAPH = trial(SMALL, GIVEN + NONE)
 FACTORED = trial(SMALL, FACTORS + NONE)
+STABLE = trial("chain(t = 5)", "    source = 1\n    transition[key, key'] = given(-1, 1)\n", "kept")
 TWO = trial("dag(nodes <= 3, edges <= 2)", GIVEN + NONE, graphs=((2, ((0, 1),)), (3, ((2, 1), (1, 0)))))
 
 
@@ -327,6 +331,15 @@ def tables_of_the_first(_: Any) -> Any:
     return lambda scan, _: scan
 
 
+def frobenius(_: Any) -> Any:
+    def norm(scan: Any, gates: Any, expr: Any, pairs: Any) -> Any:
+        squares = Power(expr, Number(2.0, expr.span), expr.span)
+        total = reduce(lambda part, index: Reduce("sum", index, part, part.span), (i for pair in pairs for i in pair), squares)
+        return Apply(Function.SQRT, (total,), expr.span)
+
+    return norm
+
+
 def wider_epsilon(_: Any) -> Any:
     return 1e-6
 
@@ -366,6 +379,7 @@ FAULTS = (
     Fault("the first of a batch for all", adjoint, "_in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
     Fault("tables of the first graphs for all that take their room", graphs, "rebuilt", tables_of_the_first, TWO, "recurrent"),
     Fault("scores scaled by the largest query of all nodes", execute, "attend", scaled_by_the_largest, GRID, "parallel"),
+    Fault("matrices divided by their Frobenius norm", bounding, "_norm", frobenius, STABLE, "recurrent"),
 )
 
 
