@@ -117,20 +117,36 @@ def divisor(a: Floats, slack: float) -> Floats:
     return np.where((a.real > 1 + slack) | np.isnan(a), a, 1.0)
 
 
-def spectral(matrices: Floats) -> tuple[Floats, Floats]:
-    """The norm that `Spectral` defines, and its derivative by each entry, of the real parts of matrices `(..., row, column)`,
-    by singular values. NaN where an entry is not finite."""
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Norms `(...)` as `Spectral` defines them, and what their derivatives are made of: `weights` `(..., s)` of singular
+    vectors, the columns of `left` and the rows of `right`."""
+
+    norm: Floats
+    left: Floats
+    weights: Floats
+    right: Floats
+
+    def along(self, change: Floats) -> Floats:
+        """By how much each singular value moves along a change of the matrices."""
+        return np.einsum("...rs,...rc,...sc->...s", self.left, change, self.right)
+
+
+def spectrum(matrices: Floats) -> Spectrum:
+    """The norms of the real parts of matrices `(..., row, column)`, by singular values. NaN where an entry is not finite."""
     real = matrices.real
     known = np.asarray(np.isfinite(real).all((-2, -1)))
     left, values, right = np.linalg.svd(np.where(known[..., None, None], real, 0.0))
     largest = values[..., :1]
     ratios = values / np.where(largest == 0, 1.0, largest)
-    power = 2.0 * (2.0**SQUARINGS + 1)
-    total = np.where(largest == 0, 1.0, np.sum(ratios**power, axis=-1, keepdims=True))
-    weights = ratios ** (power - 1) / total ** (1 - 1 / power)
-    norm = (largest * total ** (1 / power))[..., 0]
-    slope = np.einsum("...rs,...s,...sc->...rc", left, weights, right)
-    return np.where(known, norm, np.nan), np.where(known[..., None, None], slope, np.nan)
+    total = np.where(largest == 0, 1.0, np.sum(ratios**SCHATTEN, axis=-1, keepdims=True))
+    weights = ratios ** (SCHATTEN - 1) / total ** (1 - 1 / SCHATTEN)
+    norm = (largest * total ** (1 / SCHATTEN))[..., 0]
+    return Spectrum(np.where(known, norm, np.nan), left, np.where(known[..., None], weights, np.nan), right)
+
+
+SCHATTEN = 2.0 * (2.0**SQUARINGS + 1)
+"""The power of singular values that `Spectral` adds up."""
 
 
 def apply(function: Function, arguments: list[Floats]) -> Floats:

@@ -42,7 +42,7 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
 from stmlang.scan.topology import is_regular
-from stmlang.verify.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller, spectral
+from stmlang.verify.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller, spectrum
 from stmlang.verify.sites import PortIndices, Sites, sites_of
 
 AXIS: dict[Index, str] = dict(zip(INDICES, "oikKvVtT", strict=True))
@@ -351,8 +351,10 @@ class Evaluator:
 
     def normed(self, matrices: Floats) -> Floats:
         """The norms of matrices `(..., row, column)`."""
-        norm, slope = spectral(matrices)
-        return norm + 1j * np.sum(slope * matrices.imag, axis=(-2, -1)) if np.iscomplexobj(matrices) else norm
+        found = spectrum(matrices)
+        if not np.iscomplexobj(matrices):
+            return found.norm
+        return found.norm + 1j * np.sum(found.weights * found.along(matrices.imag), axis=-1)
 
     def split(self, arguments: list[Value]) -> Value:
         """The stick broken at the arguments: a port gets its argument's part of what the ports before it left."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Number
-from stmlang.verify.functions import Floats, Groups, Rescaling, absolute, divisor, sigmoid, spectral
+from stmlang.verify.functions import SCHATTEN, Floats, Groups, Rescaling, absolute, divisor, sigmoid, spectrum
 from stmlang.verify.gates import Evaluator, Value
 
 STEP = 1e-6
@@ -72,9 +72,13 @@ class Rounding(Evaluator):
         return self.turned(found, size)
 
     def normed(self, matrices: Floats) -> Floats:
-        """The derivative of a norm is a sum over the matrix's entries, which may cancel."""
-        found = super().normed(matrices)
-        return self.turned(found, np.sum(np.abs(spectral(matrices)[1] * matrices.imag), axis=(-2, -1)))
+        """The derivative of a norm is a sum over the matrix's entries, which may cancel. Of singular values that are all but
+        equal, rounding decides how much each counts: their ratio is off by a unit, and is raised to a high power."""
+        found, known = super().normed(matrices), spectrum(matrices)
+        slope = np.einsum("...rs,...s,...sc->...rc", known.left, known.weights, known.right)
+        size = np.sum(np.abs(slope * matrices.imag), axis=(-2, -1))
+        share = SCHATTEN * known.weights * np.maximum(1 - known.weights, 0)
+        return self.turned(found, size + np.sum(share * np.abs(known.along(matrices.imag)), axis=-1))
 
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
         """Of what a group shares, little may be left to one of it."""

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 from unittest.mock import patch
 
@@ -332,9 +331,10 @@ def tables_of_the_first(_: Any) -> Any:
 
 
 def frobenius(_: Any) -> Any:
-    def norm(scan: Any, gates: Any, expr: Any, pairs: Any) -> Any:
-        squares = Power(expr, Number(2.0, expr.span), expr.span)
-        total = reduce(lambda part, index: Reduce("sum", index, part, part.span), (i for pair in pairs for i in pair), squares)
+    def norm(_: Any, __: Any, expr: Any, pairs: Any) -> Any:
+        total: Any = Power(expr, Number(2.0, expr.span), expr.span)
+        for index in (index for pair in pairs for index in pair):
+            total = Reduce("sum", index, total, expr.span)
         return Apply(Function.SQRT, (total,), expr.span)
 
     return norm
