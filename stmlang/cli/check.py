@@ -62,6 +62,10 @@ def _check(name: str, settings: dict[str, int | float], search_path: list[Path])
 def _stability(scan: Scan) -> tuple[Diagnostic, ...]:
     """What has to be inserted for the scan to be stable. Nothing where its graph cannot be built: a file may come
     later."""
+    from stmlang.scan.scan import Mode
+
+    if scan.stabilize is Mode.NONE:
+        return ()
     from stmlang.facts import analyse
 
     try:
