@@ -22,7 +22,7 @@ from tests.helpers.cases import DELTA, GIVEN, NONE, SMALL, SUM
 CHAIN = Trial(f"scan a(heads = 2, key = 2, value = 2) on chain(t = 5) {{\n{GIVEN}{NONE}}}\n", "chain", "random", 0)
 OVERWRITTEN = Trial(f"scan a(heads = 1, key = 2, value = 1) on chain(t = 4) {{\n{DELTA}}}\n", "chain", "random", 1)
 RECURRENT, CHUNKS = Way("recurrent", {}), Way("linear", {"chunk": 2})
-COMPILED = [name for name in CHECKS if name != "oracles"]
+COMPILED = [name for name in CHECKS if name not in ("declared", "oracles")]
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,25 @@ def quick() -> Any:
 @pytest.mark.parametrize("name", COMPILED)
 def test_nothing_is_objected_to(name: str) -> None:
     assert CHECKS[name](CHAIN, CHUNKS) is None
+
+
+INSERTED = "    source = 1\n    transition[key, key'] = given(-1, 1)\n    {}\n"
+
+
+def inserted(values: str, mode: str = "", topology: str = "chain(t = 4)") -> Trial:
+    head = f"scan a(heads = 1, key = 2, value = 1) on {topology}"
+    return Trial(f"{head} {{\n{INSERTED.format(mode)}}}\n", "inserted", values, 1)
+
+
+def test_what_a_stabilizer_leaves_alone_is_held_against_what_is_written() -> None:
+    assert CHECKS["declared"](inserted("kept"), RECURRENT) is None
+    for trial, why in (
+        (inserted("kept", "stabilize none"), "nothing was inserted"),
+        (inserted("saturated"), "too large"),
+        (inserted("kept", "stabilize D", "grid(a = 2, b = 2)"), "left out"),
+    ):
+        with pytest.raises(NotApplicable, match=why):
+            CHECKS["declared"](trial, RECURRENT)
 
 
 def test_a_leaf_may_have_the_name_of_an_input() -> None:
