@@ -12,7 +12,7 @@ import numpy as np
 from stmlang.facts.stabilize import ENTRIES
 from stmlang.graph.dag import DAG
 from stmlang.runtime.compiled import CompiledScan
-from stmlang.scan.expression import Index
+from stmlang.scan.expression import GateRef, Index, inside
 from stmlang.scan.scan import Scan
 from stmlang.verify.checks.gradients import of_gradient
 from stmlang.verify.checks.judgement import judge, of_results
@@ -45,8 +45,14 @@ def declared(trial: Trial, way: Way) -> Finding | None:
 
 
 def keeps_bound(op: CompiledScan, scan: Scan, dag: DAG, at: Arguments) -> bool:
-    """Whether the mode that was inserted holds of the transition as it is written, at the given arguments."""
+    """Whether the mode that was inserted holds of the transition as it is written, at the given arguments; and of what `mark`
+    reads of it, also at edges behind which nothing follows. Not where further gates read it."""
+    read = _readers(scan)
+    if read - {"mark"}:
+        return False
     for gates in evaluate_gates(scan, dag, at.q, at.k, at.v, at.gates):
+        if read and not np.all(_norms(gates.mark)[0] <= 1 - EXACT):
+            return False
         norms, matrices = _norms(gates.transition)
         if op.facts.verdict.mode == "P":
             into = gates.sites.line[:, 1]
@@ -54,6 +60,12 @@ def keeps_bound(op: CompiledScan, scan: Scan, dag: DAG, at: Arguments) -> bool:
         if not np.all(norms <= (1 + EXACT if matrices else 1 - EXACT)):
             return False
     return True
+
+
+def _readers(scan: Scan) -> set[str]:
+    """The gates that refer to the transition."""
+    parts = ((gate.name, part) for gate in scan.gates for part in inside(*(clause.value for clause in gate.clauses)))
+    return {name for name, part in parts if isinstance(part, GateRef) and part.gate == "transition"}
 
 
 def _norms(transition: Value) -> tuple[np.ndarray[Any, np.dtype[np.float64]], bool]:
