@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 STATUS = {
     signal.SIGINT: (130, "interrupted"),
@@ -34,35 +37,51 @@ class Stopped:
     seconds: float
 
 
+@contextmanager
+def session(words: list[str], folder: Path, **streams: Any) -> Generator[subprocess.Popen[str]]:
+    """A process in a session of its own, of which nothing is left behind the block. It hears signals even where who runs the
+    tests has them ignored, as `nohup` and a shell's `&` do: what is ignored is inherited."""
+    ignored = [number for number in STATUS if signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen([sys.executable, *words], cwd=folder, text=True, start_new_session=True, **streams)
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+    try:
+        yield process
+        assert not living(process.pid)
+    finally:
+        if process.poll() is None or living(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 def stopped(words: list[str], number: signal.Signals, delay: float, folder: Path, ready: bool = False) -> Stopped:
-    """A process, told to stop after some seconds; with `ready`, once it has printed a line. Nothing of it runs on."""
-    process = subprocess.Popen(
-        [sys.executable, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    first = ""
-    if ready:
-        assert process.stdout is not None
-        first = process.stdout.readline()
-    time.sleep(delay)
-    begin = time.monotonic()
-    if process.poll() is None:
-        (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)  # Ctrl-C goes to children too
-    out, err = process.communicate(timeout=60)
-    assert not living(process.pid)
-    return Stopped(process.returncode, first + out, err, time.monotonic() - begin)
+    """A process, told to stop after some seconds; with `ready`, once it has printed a line."""
+    with session(words, folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        first = ""
+        if ready:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+        time.sleep(delay)
+        begin = time.monotonic()
+        if process.poll() is None:
+            (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)  # Ctrl-C goes to children too
+        out, err = process.communicate(timeout=60)
+        seconds = time.monotonic() - begin
+    return Stopped(process.returncode, first + out, err, seconds)
 
 
 def hung_up(words: list[str], delay: float, folder: Path) -> int:
     """The exit status of a process whose terminal is closed after some seconds."""
     master, slave = pty.openpty()
-    begin = [sys.executable, "-c", TAKE_TERMINAL, *words]
-    process = subprocess.Popen(begin, cwd=folder, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
-    os.close(slave)
-    time.sleep(delay)
-    os.close(master)
-    status = process.wait(timeout=60)
-    assert not living(process.pid)
-    return status
+    with session(["-c", TAKE_TERMINAL, *words], folder, stdin=slave, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        time.sleep(delay)
+        os.close(master)
+        return process.wait(timeout=60)
 
 
 def living(session: int) -> list[str]:
