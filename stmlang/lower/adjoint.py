@@ -20,6 +20,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
+from stmlang.lower.manual import alike, made_of
+
 Adjoint = Callable[[tuple[Any, ...], Any, Any], tuple[Any, ...]]
 """`(arguments, saved, cotangent) -> cotangents of the arguments`, None for one that gets none."""
 
@@ -41,15 +43,20 @@ def with_adjoint(
 
     @jax.custom_jvp
     def function(*args: Any) -> Any:
-        flat, tree = jax.tree.flatten(plain(*args))
+        flat, tree = jax.tree.flatten(alike(plain(*args), args))
         return jax.tree.unflatten(tree, _together.bind(*flat, *jax.tree.leaves(args), outs=len(flat)))
 
     def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         out, saved = forward(*primals)
+        out = alike(out, primals)
         return out, _tangent(plain, backward, along, primals, saved, tangents, out)
 
     function.defjvp(rule)
-    return function
+
+    def call(*args: Any) -> Any:
+        return function(*alike(args))
+
+    return call
 
 
 def _tangent(
@@ -79,7 +86,7 @@ def _tangent(
             return plain(*jax.tree.unflatten(args_tree, whole))
 
         _, tangent = jax.jvp(at, tuple(here[k] for k in real), tuple(moving))
-        return jax.tree.leaves(tangent)
+        return jax.tree.leaves(alike(tangent, fixed, moving))
 
     def pull(fixed: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
         """`J^T c`, by hand."""
@@ -92,7 +99,7 @@ def _tangent(
             for one, array in zip(given, leaves, strict=True):
                 if array is not None and _is_real(array):
                     found.append(jnp.zeros(jnp.shape(array), array.dtype) if one is None else one.astype(array.dtype))
-        return found
+        return alike(found, fixed, cotangents)
 
     moving = [flat_tangents[k] for k in real]
     tangent = _linear.bind(
@@ -125,8 +132,8 @@ def _apply(*operands: Array, push: Any, pull: Any, fixed: int, outs: Any) -> lis
 
 
 def _abstract(*operands: Any, push: Any, pull: Any, fixed: int, outs: Any) -> list[Any]:
-    del operands, push, pull, fixed
-    return [jax.core.ShapedArray(out.shape, out.dtype) for out in outs]
+    del push, pull, fixed
+    return [made_of(operands, out.shape, out.dtype) for out in outs]
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -157,7 +164,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, pull: Any, fixed: int,
         jnp.zeros(out.shape, out.dtype) if type(cotangent) is ad.Zero else cotangent
         for cotangent, out in zip(cotangents, outs, strict=True)
     ]
-    found = pull(operands[:fixed], given)
+    found = pull(operands[:fixed], alike(given, operands[:fixed]))
     moving = operands[fixed:]
     return [None] * fixed + [
         back if ad.is_undefined_primal(operand) else None for back, operand in zip(found, moving, strict=True)

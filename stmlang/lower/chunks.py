@@ -15,6 +15,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.adjoint import with_adjoint
+from stmlang.lower.manual import alike
 
 
 class Nodes(Protocol):
@@ -117,7 +118,7 @@ def _run(chunk: Chunk[N], size: int, nodes: N, state: State) -> tuple[tuple[Arra
         found, leaving = chunk(parts, state)
         return (lax.dynamic_update_slice_in_dim(outputs, found, start, 0), leaving), state
 
-    return lax.scan(step, (jnp.zeros_like(nodes.value), state), jnp.arange(count))
+    return lax.scan(step, (alike(jnp.zeros_like(nodes.value), nodes), state), jnp.arange(count))
 
 
 def _pull(chunk: Chunk[N], size: int, nodes: N, states: Array, cotangent: tuple[Array, State]) -> tuple[N, State]:
@@ -142,7 +143,8 @@ def _pull(chunk: Chunk[N], size: int, nodes: N, states: Array, cotangent: tuple[
     def zeros(array: Array) -> Array:
         return jnp.zeros(array.shape, array.dtype)
 
-    return lax.scan(step, (jax.tree.map(zeros, nodes), leaving), (jnp.arange(count), states), reverse=True)[0]
+    found = alike(jax.tree.map(zeros, nodes), nodes)
+    return lax.scan(step, (found, leaving), (jnp.arange(count), states), reverse=True)[0]
 
 
 def _pulled(chunk: Chunk[N], nodes: N, state: State, cotangent: tuple[Array, State]) -> tuple[N, State]:

@@ -16,6 +16,7 @@ from jaxtyping import Array, Int
 from stmlang.graph.levels import topological_order
 from stmlang.lower.block import Block, advance, attend, read, write
 from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
+from stmlang.lower.manual import alike
 from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_level
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.parallel import Leaves, leaf_blocks, leaf_tables, merge_tree
@@ -118,7 +119,7 @@ def _run_intervals(tables: Intervals, operands: Operands, initial: Array) -> tup
 
     parts = (block_nodes(operands.query), block_nodes(operands.key), block_nodes(operands.value))
     slots = jnp.zeros((*initial.shape[:2], len(tables.slots), *initial.shape[3:]), initial.dtype)
-    slots = slots.at[:, :, tables.entering].set(initial)
+    slots = alike(slots, initial).at[:, :, tables.entering].set(initial)
     outputs, final = _sweep(tables.sweep, blocks, parts, slots)
     outputs = outputs.reshape(*outputs.shape[:2], count * size, outputs.shape[-1])
     return jnp.take(outputs, tables.place, axis=2), jnp.take(final, tables.leaving, axis=2)

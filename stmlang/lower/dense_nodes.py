@@ -78,7 +78,7 @@ def _block(setup: Setup, tables: Tables, operands: Operands) -> Block:
 
         inner, first, last = summed(into * out)[:nodes, :nodes], summed(source * into)[:, :nodes], summed(out * mark)[:nodes]
         both = summed(source * mark) + matmul(first, matmul(propagation(inner, count), last))
-        by_node = both[:, jnp.concatenate([solve.place, nodes + jnp.arange(leaving)])]
+        by_node = both[:, jnp.concatenate([solve.place, jnp.arange(nodes, nodes + leaving, dtype=jnp.int32)])]
         mine, outer = by_node[solve.place], by_node[nodes:]
         return Block(mine[:, nodes:], outer[:, nodes:], outer[:, :nodes], mine[:, :nodes])
 

@@ -11,6 +11,7 @@ from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
 from stmlang.lower.block import Block, advance, attend, contract, read, write
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.lanes import Lane, lanes
+from stmlang.lower.manual import alike
 from stmlang.lower.masked import Mask
 from stmlang.lower.operands import STATE_AXES, flip, input_nodes
 from stmlang.lower.program import Bundle, Program
@@ -34,6 +35,7 @@ def run(
     asked for, the final state."""
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state)
+    tables, inputs, gates, initial, mask = alike((tables, inputs, gates, initial, mask))
     found = _with_direct(program, lanes(program, tables, inputs, gates, mask))
     slots = [entering_state(program, k, lane, initial) for k, lane in enumerate(found)]
     match program.lowering:

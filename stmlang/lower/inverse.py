@@ -91,4 +91,4 @@ def _by_entries(passed: Float[Array, "row column batch"]) -> Float[Array, "row c
 
 
 def _product(a: Float[Array, "row inner batch"], b: Float[Array, "inner column batch"]) -> Float[Array, "row column batch"]:
-    return sum((a[:, k, None] * b[k] for k in range(1, len(b))), start=a[:, 0, None] * b[0])
+    return sum((a[:, k, None] * b[None, k] for k in range(1, len(b))), start=a[:, 0, None] * b[None, 0])

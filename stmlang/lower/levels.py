@@ -28,6 +28,7 @@ from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import NONE, Arcs, edge_arcs, node_arcs, steps
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.gates import act, heard, straight, written
+from stmlang.lower.manual import alike
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.tables import ABSENT, Places, take
 from stmlang.plan.levels import StepShape
@@ -179,7 +180,7 @@ def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[
         return item if held else jnp.take(walk.slot, item, mode="clip")
 
     buffer = jnp.zeros((items if held else walk.slots.shape[0], *initial.shape[1:]), initial.dtype)
-    buffer = buffer.at[at(walk.initial)].set(initial, mode="drop", unique_indices=True)
+    buffer = alike(buffer, gates, initial).at[at(walk.initial)].set(initial, mode="drop", unique_indices=True)
     by_step = _by_step(tables, rows, gates, rows.opening, rows.edge)
 
     def step(state: States, xs: tuple[Gates, Rows]) -> tuple[States, Array]:
@@ -230,7 +231,7 @@ def _backward(
     outputs = take(at_heads, _heads(tables, rows.opening), 0).reshape(*rows.opening.shape, *at_heads.shape[1:])
     origin = jnp.take(tables.origin, rows.edge, mode="fill", fill_value=ABSENT)
     buffer = jnp.zeros((walk.slots.shape[0], *of_final.shape[1:]), of_final.dtype)
-    buffer = buffer.at[jnp.take(walk.slot, walk.initial)].set(of_final, mode="drop", unique_indices=True)
+    buffer = alike(buffer, of_final).at[jnp.take(walk.slot, walk.initial)].set(of_final, mode="drop", unique_indices=True)
 
     def step(state: States, xs: tuple[Gates, Rows, Array, Array]) -> tuple[States, Gates]:
         parts, row, output, places = xs

@@ -28,6 +28,7 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import edge_arcs
 from stmlang.lower.adjoint import with_adjoint
+from stmlang.lower.manual import alike
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.packed_tables import Items, Packed, Steps, Sweep, packed_tables, renumbered
 from stmlang.lower.shared import Graphs, Vectors, attended
@@ -47,7 +48,7 @@ def _swept(table: Steps, weights: Float[Array, "number lane"], start: Rows) -> R
         passed = _there(rows, row.read) * _there(weights, row.number)[..., None]
         return rows.at[row.write].add(passed, mode="drop", wrap_negative_indices=False), None
 
-    return jax.lax.scan(step, start.at[-1].set(0), table)[0]
+    return jax.lax.scan(step, alike(start, weights).at[-1].set(0), table)[0]
 
 
 def _there(array: Array, places: Places) -> Array:

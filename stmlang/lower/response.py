@@ -68,14 +68,15 @@ def powers(base: Array, count: int) -> Array:
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _powers(base: Array, count: int) -> Array:
-    return jnp.power(base[..., None], lax.iota(jnp.int32, count))
+    shape = (*base.shape, count)
+    return lax.pow(jnp.broadcast_to(base[..., None], shape), lax.broadcasted_iota(jnp.int32, shape, base.ndim))
 
 
 def _powers_jvp(count: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (base,), (change,) = primals, tangents
     found = powers(base, count)
     before = jnp.concatenate([jnp.zeros_like(found[..., :1]), found[..., :-1]], axis=-1)
-    return found, before * lax.iota(base.dtype, count) * change[..., None]
+    return found, before * lax.broadcasted_iota(base.dtype, found.shape, base.ndim) * change[..., None]
 
 
 _powers.defjvp(_powers_jvp)
@@ -108,7 +109,7 @@ def _grid(gates: Gates, sizes: Sequence[int]) -> Array:
         return arriving(leaving, level + 1), weighted(gates.mark, states)
 
     origin = (place == 0).astype(gates.source.dtype)
-    first = arriving([gates.source[:, port][spread] * origin for port in range(rank)], 1)
+    first = arriving([gates.source[:, port][spread] * origin[None] for port in range(rank)], 1)
     _, waves = lax.scan(step, first, 1 + lax.iota(jnp.int32, last))
     return _upright(jnp.moveaxis(jnp.pad(waves, [(1, 0)] + [(0, 0)] * rank), 0, 1), sizes)
 

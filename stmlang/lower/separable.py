@@ -20,6 +20,7 @@ from stmlang.lower import parallel
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.apart import apart
 from stmlang.lower.block import Block, matmul, transposed
+from stmlang.lower.manual import alike
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import Setup, Tables, Whole
 from stmlang.lower.turns import PortGates, Walks, partings, walks
@@ -110,7 +111,8 @@ class Pairs(NamedTuple):
 
 def _ahead(lines: int, start: Any, count: int) -> Array:
     """How many lines each of `count` lines of targets lies after each line of sources, to broadcast over `(y0, x0, y, x)`."""
-    return (start + jnp.arange(count) - jnp.arange(lines)[:, None])[:, None, :, None]
+    target, source = (start + jnp.arange(count, dtype=jnp.int32))[None], jnp.arange(lines, dtype=jnp.int32)[:, None]
+    return (target - source)[:, None, :, None]
 
 
 @apart
@@ -238,7 +240,8 @@ def _blocks_backward(rows: int, args: tuple[Any, ...], saved: Any, cotangent: Ar
         total = jax.tree.map(jnp.add, total, (inputs[1], inputs[2], tables.turned, tables.level))
         return (start + rows, total), (inputs[0], tables.across)
 
-    zero = tuple(jnp.zeros(part.shape, part.dtype) for part in (key, value, gates.turned, gates.level))
+    sums = (key, value, gates.turned, gates.level)
+    zero = alike(tuple(jnp.zeros(part.shape, part.dtype) for part in sums), sums)
     blocks = (_in_blocks(rows, size, query, gates), _split(cotangent, rows * size, -2))
     (_, (keys, values, turned, level)), (queries, across) = lax.scan(step, (jnp.zeros((), jnp.int32), zero), blocks)
     tables = Walks(turned, level, _joined_blocks(across, -2, lines))

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import index_size
 from stmlang.lower.lanes import Lane
+from stmlang.lower.manual import alike
 from stmlang.lower.operands import flip
 from stmlang.lower.program import Program
 
@@ -30,7 +31,7 @@ def entering_state(
     directions = len(program.scan.directions) if program.dag.regular is not None else 1
     if initial is None:
         shape = (directions, program.scan.heads, len(lane.setup.dag.entering), *_edge_state(program))
-        return jnp.zeros(shape, program.accumulator)
+        return alike(jnp.zeros(shape, program.accumulator), lane.operands)
     parts = [_given(program, lane.setup.dag, initial[bundle + k], bundle + k) for k in range(directions)]
     return jnp.stack(parts)
 

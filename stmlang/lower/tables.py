@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from stmlang.lower.manual import alike
+
 Places = np.ndarray | Array
 """Positions along an axis; those past its end stand for something that is not there, and read zero."""
 
@@ -40,5 +42,5 @@ def take(array: Array, places: Places, axis: int) -> Array:
     """Entries along an axis, zero for what is not there; the axes of `places` take the axis's place."""
     if array.size == 0:  # jnp.take then forgets the shape of the places
         axis %= array.ndim
-        return jnp.zeros((*array.shape[:axis], *places.shape, *array.shape[axis + 1 :]), array.dtype)
+        return alike(jnp.zeros((*array.shape[:axis], *places.shape, *array.shape[axis + 1 :]), array.dtype), array)
     return jnp.take(array, places, axis=axis, mode="fill", fill_value=0)

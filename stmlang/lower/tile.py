@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.block import contract, matmul, transposed
+from stmlang.lower.manual import alike
 from stmlang.lower.operands import Scalars
 from stmlang.lower.sweep import line_counts
 from stmlang.lower.walk import States, walk
@@ -99,13 +100,14 @@ def tile_gates(gates: Scalars, turns: Turns) -> TileGates:
         )
         for axis, part in enumerate(entering)
     )
+    start = alike(start, gates)
     own = jnp.asarray(unit[edges:], dtype).reshape(*tile, edges + nodes, 1)
 
     def node(states: States, at: tuple[Scalars, Array]) -> tuple[States, Array]:
         gate, here = at
-        own = (gate.source[out] * here for out in range(len(tile)))
+        own = (gate.source[out][None] * here for out in range(len(tile)))
         after = tuple(_weighted(gate.transition[out], states, start) for out, start in enumerate(own))
-        return after, _weighted(gate.mark[1:], states[1:], gate.mark[0] * states[0])
+        return after, _weighted(gate.mark[1:], states[1:], gate.mark[0][None] * states[0])
 
     leaving, reads = walk(node, start, (gates, own))
     leaves = tuple(part.reshape(-1, edges + nodes, tiles) for part in leaving)
@@ -115,7 +117,7 @@ def tile_gates(gates: Scalars, turns: Turns) -> TileGates:
 def _weighted(weights: Array, states: States, start: Array) -> Array:
     """`start + sum over i of weights[i] states[i]`, term by term."""
     for weight, state in zip(weights, states, strict=True):
-        start = start + weight * state
+        start = start + weight[None] * state
     return start
 
 

@@ -127,9 +127,9 @@ def _attend(mask: Array, query: Array, key: Array, value: Array) -> Array:
     """`(direction, head, target, value)` with a mask `(direction, head, *tile, *sizes)`; scores are shared by directions."""
     scores = matmul(query, transposed(key))
     weights = _masked(scores.reshape(scores.shape[0], *mask.shape[2:]), mask)
-    return matmul(weights.reshape(*mask.shape[:2], *scores.shape[1:]), value)
+    return matmul(weights.reshape(*mask.shape[:2], *scores.shape[1:]), value[None])
 
 
 @apart
 def _masked(scores: Array, mask: Array) -> Array:
-    return scores * mask
+    return scores[None] * mask

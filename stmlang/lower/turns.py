@@ -84,7 +84,7 @@ def walks(gates: PortGates, direct: Array | None, senses: Sequence[tuple[int, in
     level = downwards + jnp.where(paired, upwards, 0)
     if direct is not None:
         diagonal = jnp.where(parting[1] == 0, direct[..., None, :], 0)
-        level = jnp.concatenate([level[:1] + diagonal, level[1:]])
+        level = jnp.concatenate([level[:1] + diagonal[None], level[1:]])
     return Walks(turned, level, _along_last(gates, last, parting[0]))
 
 
@@ -123,7 +123,8 @@ def _along_last(gates: PortGates, senses: Array, parting: Array) -> Array:
 @apart
 def _products(decay: Array, senses: Array, parting: Array) -> Array:
     forward = (senses > 0).reshape(-1, *(1,) * (decay.ndim - 1))
-    wanted = jnp.where(forward[..., None], 1, -1) * parting[..., None]
+    parting = jnp.expand_dims(parting[..., None], range(decay.ndim - 2))
+    wanted = jnp.where(forward[..., None], 1, -1) * parting
     found = jnp.zeros((), decay.dtype)
     for level, (after, before) in enumerate(levels(decay).pairs):
         source, target = jnp.where(forward, after, before), jnp.where(forward, before, after)

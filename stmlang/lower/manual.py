@@ -1,0 +1,50 @@
+"""Arrays inside of `jax.shard_map`, whose types say along which axes of the mesh the numbers differ.
+
+There a scan must carry out what it carries in, and a cotangent must be of the type of what it belongs to; constants differ
+along no axis. So all arguments of a program are made to differ along the same axes where they come in, and constants that a loop
+or an adjoint starts from are made like them. Outside of `shard_map` nothing happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import jax
+import jax.core
+from jax.sharding import PartitionSpec
+
+T = TypeVar("T")
+
+
+def axes_of(*trees: Any) -> frozenset[str]:
+    """The axes of the mesh along which any of the arrays differs."""
+    found: frozenset[str] = frozenset()
+    for leaf in jax.tree.leaves(trees):
+        found |= _varying(leaf)
+    return found
+
+
+def alike(tree: T, *others: Any) -> T:
+    """The arrays of a tree, differing along every axis along which any of them, or of the others, does."""
+    axes = axes_of(tree, others)
+    return jax.tree.map(lambda leaf: _cast(leaf, axes), tree) if axes else tree
+
+
+def made_of(operands: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> jax.core.ShapedArray:
+    """The type of an array that is made of operands of given types."""
+    axes = frozenset[str]().union(*(operand.mat.varying for operand in operands))
+    if not axes:
+        return jax.core.ShapedArray(shape, dtype)
+    one = next(operand for operand in operands if operand.mat.varying)
+    sharding = one.sharding.update(spec=PartitionSpec(*(None,) * len(shape)))
+    return jax.core.ShapedArray(shape, dtype, sharding=sharding, manual_axis_type=one.mat.update(varying=axes))
+
+
+def _varying(array: Any) -> frozenset[str]:
+    return frozenset(jax.typeof(array).mat.varying)
+
+
+def _cast(array: Any, axes: frozenset[str]) -> Any:
+    missing = tuple(sorted(axes - _varying(array)))
+    return jax.lax.pcast(array, missing, to="varying") if missing else array
