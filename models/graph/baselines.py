@@ -18,6 +18,8 @@ from stmlang.models.graph.inputs import Decoder, Features, Inputs, Links, Readou
 from stmlang.models.graph.rounds import GAT, GCN, GIN, GINE, MPNN, GraphLSTM, Round, State
 from stmlang.models.vision.parts import Linear
 from stmlang.nn.errors import require_key, require_size
+from stmlang.nn.show import summary
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import word
 
 Kind = Literal["gcn", "gat", "gin", "gine", "mpnn", "lstm"]
@@ -40,6 +42,10 @@ class GNN(eqx.Module):
     edge_features: int = eqx.field(static=True)
     readout: Readout = eqx.field(static=True)
     directed: bool = eqx.field(static=True)
+
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
 
     def __init__(
         self,
@@ -104,8 +110,9 @@ class GNN(eqx.Module):
         """See `prepared`."""
         return prepared(batch, nodes, edges)
 
-    def __call__(self, inputs: Inputs) -> Float[Array, "rows classes"]:
+    def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "rows classes"]:
         """A row for each graph, or for each node. Raises SpecError (STM5201) for features of another width."""
+        del key
         links = Links.of(inputs.batch, real_edges(inputs, self.edge_features), self.directed)
         x = self.embed(real_nodes(inputs, self.node_features))
         learned = cast(Round, eqx.filter(self.rounds, eqx.is_inexact_array))

@@ -17,6 +17,7 @@ from stmlang.models.vision.parts import Linear
 from stmlang.nn.errors import require_array
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
+from stmlang.runtime.modules import equal, hash_of
 
 Features = Sequence[Any]
 """One array for each graph, `(its nodes, features)` or `(its edges, features)`."""
@@ -141,10 +142,14 @@ class Decoder(eqx.Module):
     hidden: Linear
     out: Linear
 
+    __hash__ = hash_of
+    __eq__ = equal
+
     def __init__(self, dim: int, classes: int, *, key: PRNGKeyArray) -> None:
         hidden, out = jax.random.split(key)
         self.hidden = Linear(dim, dim, gain=2**0.5, key=hidden)
         self.out = Linear(dim, classes, gain=1.0, key=out)
 
-    def __call__(self, x: Float[Array, "*graphs dim"]) -> Float[Array, "*graphs classes"]:
+    def __call__(self, x: Float[Array, "*graphs dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*graphs classes"]:
+        del key
         return self.out(jax.nn.relu(self.hidden(x)))

@@ -34,8 +34,10 @@ from stmlang.models.graph.inputs import (
 from stmlang.models.vision.parts import Linear, Perceptron
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.nn.errors import require_key, require_scan, require_size
+from stmlang.nn.show import summary
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import word
 from stmlang.runtime.signature import call_error
@@ -49,6 +51,10 @@ class Block(eqx.Module):
     scan: ScanLayer
     before_perceptron: RMSNorm
     perceptron: Perceptron
+
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
 
     def __init__(self, op: GraphScan, dim: int, *, expansion: int, key: PRNGKeyArray) -> None:
         scan, perceptron = jax.random.split(key)
@@ -81,6 +87,10 @@ class PLSTM(eqx.Module):
     node_features: int = eqx.field(static=True)
     edge_features: int = eqx.field(static=True)
     readout: Readout = eqx.field(static=True)
+
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
 
     def __init__(
         self,
@@ -118,9 +128,10 @@ class PLSTM(eqx.Module):
         """See `prepared`."""
         return prepared(batch, nodes, edges, _ops(self.shared))
 
-    def __call__(self, inputs: Inputs) -> Float[Array, "rows classes"]:
+    def __call__(self, inputs: Inputs, *, key: PRNGKeyArray | None = None) -> Float[Array, "rows classes"]:
         """A row for each graph, or for each node. Raises SpecError: STM5201, STM5202 for inputs that were prepared for another
         model."""
+        del key
         if len(inputs.scans) != 2:
             message = f"the inputs hold {len(inputs.scans)} scans on their graphs, and this model has 2"
             raise call_error("STM5202", message, help="let the model prepare its inputs: `model.prepare(batch, nodes, edges)`")

@@ -17,6 +17,7 @@ from stmlang.models.graph.inputs import Links
 from stmlang.models.vision.parts import Linear
 from stmlang.nn.errors import require_size
 from stmlang.nn.start import normal
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error
 
 State = tuple[Float[Array, "nodes dim"], ...]
@@ -39,6 +40,9 @@ class GCN(eqx.Module):
 
     linear: Linear
 
+    __hash__ = hash_of
+    __eq__ = equal
+
     def __init__(self, dim: int, *, key: PRNGKeyArray) -> None:
         self.linear = Linear(dim, dim, gain=RELU, key=key)
 
@@ -58,6 +62,9 @@ class GAT(eqx.Module):
     send: Float[Array, "head width"]
     receive: Float[Array, "head width"]
     bias: Float[Array, " dim"]
+
+    __hash__ = hash_of
+    __eq__ = equal
 
     def __init__(self, dim: int, *, heads: int = 4, key: PRNGKeyArray) -> None:
         """Raises SpecError (STM5208) where the heads do not divide `dim`."""
@@ -97,6 +104,9 @@ class GraphNorm(eqx.Module):
     bias: Float[Array, " dim"]
     eps: float = eqx.field(static=True)
 
+    __hash__ = hash_of
+    __eq__ = equal
+
     def __init__(self, dim: int) -> None:
         self.shift, self.scale, self.bias = jnp.ones(dim, jnp.float32), jnp.ones(dim, jnp.float32), jnp.zeros(dim, jnp.float32)
         self.eps = 1e-5
@@ -119,6 +129,9 @@ class GIN(eqx.Module):
     norm: GraphNorm
     down: Linear
 
+    __hash__ = hash_of
+    __eq__ = equal
+
     def __init__(self, dim: int, *, key: PRNGKeyArray) -> None:
         up, down = jax.random.split(key)
         self.eps, self.norm = jnp.zeros((), jnp.float32), GraphNorm(dim)
@@ -139,6 +152,9 @@ class GINE(eqx.Module):
 
     links: Linear
     rest: GIN
+
+    __hash__ = hash_of
+    __eq__ = equal
 
     def __init__(self, dim: int, *, edge_features: int = 0, key: PRNGKeyArray) -> None:
         links, rest = jax.random.split(key)
@@ -162,6 +178,9 @@ class MPNN(eqx.Module):
     down: Linear
     from_message: Linear
     from_state: Linear
+
+    __hash__ = hash_of
+    __eq__ = equal
 
     def __init__(self, dim: int, *, edge_features: int = 0, key: PRNGKeyArray) -> None:
         up, down, message, state = jax.random.split(key, 4)
@@ -192,6 +211,9 @@ class GraphLSTM(eqx.Module):
     from_features: Linear
     from_state: Float[Array, "gates dim"]
     from_neighbours: Float[Array, "gates dim"]
+
+    __hash__ = hash_of
+    __eq__ = equal
 
     def __init__(self, dim: int, *, key: PRNGKeyArray) -> None:
         features, state, neighbours = jax.random.split(key, 3)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.nn.errors import require_floats, require_size
 from stmlang.nn.start import SMALL, normal
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error
 
 Pooling = Literal["corners", "mean"]
@@ -23,12 +24,16 @@ class Linear(eqx.Module):
     weight: Float[Array, "out in"]
     bias: Float[Array, " out"]
 
+    __hash__ = hash_of
+    __eq__ = equal
+
     def __init__(self, features: int, out: int, *, gain: float = SMALL, key: PRNGKeyArray) -> None:
         """`gain / sqrt(features)` is the standard deviation of the weights; the bias starts at zero."""
         self.weight = normal(key, (out, features), gain=gain, dtype=jnp.dtype(jnp.float32))
         self.bias = jnp.zeros(out, jnp.float32)
 
-    def __call__(self, x: Float[Array, "*nodes in"]) -> Float[Array, "*nodes out"]:
+    def __call__(self, x: Float[Array, "*nodes in"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*nodes out"]:
+        del key
         return x @ self.weight.T.astype(x.dtype) + self.bias.astype(x.dtype)
 
 
@@ -38,12 +43,16 @@ class Perceptron(eqx.Module):
     up: Linear
     down: Linear
 
+    __hash__ = hash_of
+    __eq__ = equal
+
     def __init__(self, dim: int, hidden: int, *, key: PRNGKeyArray) -> None:
         up, down = jax.random.split(key)
         self.up = Linear(dim, hidden, key=up)
         self.down = Linear(hidden, dim, key=down)
 
-    def __call__(self, x: Float[Array, "*nodes dim"]) -> Float[Array, "*nodes dim"]:
+    def __call__(self, x: Float[Array, "*nodes dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*nodes dim"]:
+        del key
         return self.down(jax.nn.gelu(self.up(x)))
 
 

@@ -12,7 +12,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from stmlang.models.vision.parts import Linear, Perceptron, Pooling, patches, pool, require_patch
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.nn.errors import require_key, require_scan, require_size
+from stmlang.nn.show import summary
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import word
 from stmlang.runtime.signature import call_error, flag
@@ -27,13 +29,18 @@ class Block(eqx.Module):
     before_perceptron: RMSNorm
     perceptron: Perceptron
 
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
+
     def __init__(self, op: CompiledScan | OpenScan, dim: int, *, expansion: int, key: PRNGKeyArray) -> None:
         scan, perceptron = jax.random.split(key)
         self.before_scan, self.before_perceptron = RMSNorm((dim,)), RMSNorm((dim,))
         self.scan = ScanLayer(op, dim, key=scan)
         self.perceptron = Perceptron(dim, expansion * dim, key=perceptron)
 
-    def __call__(self, x: Float[Array, "rows cols dim"]) -> Float[Array, "rows cols dim"]:
+    def __call__(self, x: Float[Array, "rows cols dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "rows cols dim"]:
+        del key
         x = x + self.scan(self.before_scan(x))
         return x + self.perceptron(self.before_perceptron(x))
 
@@ -57,6 +64,10 @@ class PLSTM(eqx.Module):
     pooling: Pooling = eqx.field(static=True)
     channels: int = eqx.field(static=True)
     grid: tuple[int | None, ...] = eqx.field(static=True)
+
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
 
     def __init__(
         self,
@@ -115,7 +126,11 @@ class PLSTM(eqx.Module):
         x = self.embed(cut)
         return x if self.position is None else x + self.position.astype(x.dtype)
 
-    def __call__(self, image: Float[Array, "height width channels"]) -> Float[Array, " classes"]:
+    def __call__(
+        self, image: Float[Array, "height width channels"], *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, " classes"]:
+        del key
+
         def step(x: Array, learned: tuple[Block, Block]) -> tuple[Array, None]:
             p, d = eqx.combine(learned, self.shared)
             return d(p(x)), None

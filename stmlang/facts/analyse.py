@@ -14,6 +14,7 @@ from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import spoken
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
+from stmlang.source import short
 from stmlang.source.diagnostic import Diagnostic
 
 
@@ -31,6 +32,11 @@ class Facts:
     verdict: Verdict
     rank_one: RankOne | None
     factored: tuple[Factored | None, ...]
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Facts about {self.scan.name}: {self.verdict.kind}>"
 
     @property
     def scan(self) -> Scan:

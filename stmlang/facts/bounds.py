@@ -16,6 +16,7 @@ from stmlang.facts.simplex import Simplex
 from stmlang.facts.zeros import Zeros
 from stmlang.graph.dag import DAG
 from stmlang.scan.scan import Scan
+from stmlang.source import short
 
 ROUNDING = 1e-12
 """How far beyond one a bound may lie and still count as one: bounds are computed in float64."""
@@ -33,6 +34,11 @@ class Bounds:
     lengths: Lengths
     operators: Operators
     simplex: Simplex
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Bounds of {self.scan.name}>"
 
     @classmethod
     def of(cls, scan: Scan, dag: DAG | None) -> Bounds:

@@ -19,7 +19,7 @@ It never drops turns or line edges: that changes which paths exist, and is done 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 import numpy as np
@@ -34,6 +34,7 @@ from stmlang.graph.dag import DAG
 from stmlang.scan.expression import LineMask
 from stmlang.scan.scan import Mode, Scan
 from stmlang.scan.topology import Product, Regular
+from stmlang.source import short
 from stmlang.source.diagnostic import Diagnostic, Severity
 
 _UNASKED = (
@@ -54,8 +55,10 @@ class Verdict:
     kind: Kind
     mode: Literal["P", "D"] | None
     reason: tuple[str, ...]
-    scan: Scan
+    scan: Scan = field(repr=False)
     also: bool = False
+
+    __repr__ = short.fields
 
     @property
     def inserted(self) -> bool:

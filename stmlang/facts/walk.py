@@ -8,7 +8,7 @@ came earlier in the scan.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,10 @@ class Analysis(ABC, Generic[Fact]):
             return known[1]
         with np.errstate(all="ignore"):
             return fold(expr, self.rule, self._known)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is remembered of expressions by identity, which a copy of them does not have."""
+        return {**self.__dict__, "_known": {}}
 
     @abstractmethod
     def rule(self, expr: Expr, parts: tuple[Fact, ...]) -> Fact:

@@ -46,6 +46,7 @@ from stmlang.graph.line import line_count
 from stmlang.graph.packing import pieces
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
 from stmlang.graph.whole import refuse_cycle, refuse_misshapen
+from stmlang.source import short
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import listing
 
@@ -128,7 +129,9 @@ class Batch:
     graph_mask: Bool[np.ndarray, " graphs"]
     node_start: Int64[np.ndarray, " count_and_one"]
     edge_start: Int64[np.ndarray, " count_and_one"]
-    dags: tuple[DAG, ...]
+    dags: tuple[DAG, ...] = field(repr=False)
+
+    __repr__ = short.fields
 
     @property
     def count(self) -> int:

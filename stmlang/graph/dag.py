@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from math import prod
 
 import numpy as np
 from jaxtyping import Bool, Int64
+
+from stmlang.source import short
 
 OPEN = -1
 """Tail of an edge that enters from outside, head of one that leaves."""
@@ -36,6 +39,19 @@ class DAG:
     names: tuple[str, ...] | None = field(default=None, repr=False)
     parts: tuple[DAG, ...] = field(default=(), repr=False)
     spare_line_edges: int = 0
+
+    __repr__ = short.fields
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The same for two graphs that differ in nothing but the names of their nodes, and else another."""
+        found = blake2b(repr((self.node_shape, self.ports, self.regular, self.spare_line_edges)).encode(), digest_size=16)
+        if self.regular is None:
+            for array in (self.tail, self.head, self.port):
+                found.update(np.ascontiguousarray(array, np.int64).tobytes())
+        for part in self.parts:
+            found.update(part.digest)
+        return found.digest()
 
     @property
     def node_count(self) -> int:

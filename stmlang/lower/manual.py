@@ -1,14 +1,14 @@
 """Arrays inside of `jax.shard_map`, whose types say along which axes of the mesh the numbers differ.
 
 There a scan must carry out what it carries in, and a cotangent must be of the type of what it belongs to; constants differ
-along no axis. So all arguments of a program are made to differ along the same axes where they come in, and constants that a loop
-or an adjoint starts from are made like them. Outside of `shard_map` nothing happens.
+along no axis. So all arguments of a program are made to differ along the same axes where they come in, and constants that a
+loop or an adjoint starts from are made like them. Outside of `shard_map` nothing happens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.core
@@ -28,7 +28,11 @@ def axes_of(*trees: Any) -> frozenset[str]:
 def alike(tree: T, *others: Any) -> T:
     """The arrays of a tree, differing along every axis along which any of them, or of the others, does."""
     axes = axes_of(tree, others)
-    return jax.tree.map(lambda leaf: _cast(leaf, axes), tree) if axes else tree
+
+    def cast_to_all(leaf: Any) -> Any:
+        return _cast(leaf, axes)
+
+    return jax.tree.map(cast_to_all, tree) if axes else tree
 
 
 def made_of(operands: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> jax.core.ShapedArray:
@@ -47,4 +51,4 @@ def _varying(array: Any) -> frozenset[str]:
 
 def _cast(array: Any, axes: frozenset[str]) -> Any:
     missing = tuple(sorted(axes - _varying(array)))
-    return jax.lax.pcast(array, missing, to="varying") if missing else array
+    return cast(Any, jax.lax.pcast(array, missing, to="varying")) if missing else array

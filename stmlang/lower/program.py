@@ -37,6 +37,7 @@ from stmlang.plan.candidate import Candidate
 from stmlang.plan.problem import Problem
 from stmlang.scan.expression import LineMask, inside
 from stmlang.scan.scan import Scan
+from stmlang.source import short
 
 LOWERINGS: dict[str, Lowering] = {
     "recurrent": recurrent.LOWERING,
@@ -66,13 +67,39 @@ class Bundle(NamedTuple):
     strategy: Tables
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Program:
     """Everything static. `tables` (numpy) is a pytree that the caller passes back to `run`, so that no index is a constant."""
 
     problem: Problem
     dag: DAG
     candidate: Candidate
+
+    @cached_property
+    def _decisive(self) -> tuple[object, ...]:
+        """All that decides what is evaluated and how. Of graphs that come at run time their shape is all."""
+        problem, candidate, dag = self.problem, self.candidate, self.dag
+        graph = dag.digest if problem.room is None else (problem.room, dag.node_shape, dag.ports, dag.line_rows)
+        call = (problem.dtype, problem.mode, problem.memory_limit, problem.batch)
+        return (problem.scan, call, candidate.strategy, candidate.config, graph)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._decisive)
+
+    def __eq__(self, other: object) -> bool:
+        """By value: programs of equal scans, made for equal calls and by equal choices, are one."""
+        if self is other:
+            return True
+        return isinstance(other, Program) and self._hash == other._hash and self._decisive == other._decisive
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Program {self.scan.name}: {self.dag.node_count} nodes, {self.candidate.label}, {self.problem.dtype}>"
 
     @property
     def scan(self) -> Scan:

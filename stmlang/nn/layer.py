@@ -22,11 +22,13 @@ from stmlang.nn.errors import (
 )
 from stmlang.nn.leaves import Leaves, products
 from stmlang.nn.norm import RMSNorm
+from stmlang.nn.show import summary
 from stmlang.nn.start import SMALL, normal
 from stmlang.nn.tables import EdgeTables
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.masks import require_mask
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import word
 from stmlang.runtime.signature import call_error, flag
@@ -41,6 +43,9 @@ class Projection(eqx.Module):
 
     weight: Float[Array, "head width dim"]
     bias: Float[Array, "head width"] | None
+
+    __hash__ = hash_of
+    __eq__ = equal
 
     def __init__(self, heads: int, width: int, dim: int, *, use_bias: bool, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
         self.weight = normal(key, (heads, width, dim), gain=SMALL, dtype=dtype)
@@ -96,6 +101,10 @@ class ScanLayer(eqx.Module):
     dim: int = eqx.field(static=True)
     edge_dim: int = eqx.field(static=True)
     activation: Activation | None = eqx.field(static=True)
+
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
 
     def __init__(
         self,

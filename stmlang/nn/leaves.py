@@ -17,6 +17,7 @@ from stmlang.nn.errors import require_array, require_names
 from stmlang.nn.start import normal, spread
 from stmlang.nn.tables import EdgeTables, site_of
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.scan.expression import PORT_INDICES
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.scan.topology import is_regular
@@ -37,8 +38,11 @@ class Leaves(eqx.Module):
     weight: dict[str, Float[Array, "head ... features"]]
     bias: dict[str, Float[Array, "head ..."]]
     constant: dict[str, Float[Array, "head ..."]]
-    leaves: tuple[Leaf, ...] = eqx.field(static=True)
-    forward: tuple[bool, ...] = eqx.field(static=True)
+    leaves: tuple[Leaf, ...] = eqx.field(static=True, repr=False)
+    forward: tuple[bool, ...] = eqx.field(static=True, repr=False)
+
+    __hash__ = hash_of
+    __eq__ = equal
 
     def __init__(self, scan: Scan, dim: int, edge_dim: int, *, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
         """`dim` node features and `edge_dim` features of each edge; parameters of data type `dtype`."""

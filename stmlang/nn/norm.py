@@ -8,9 +8,10 @@ from typing import Any, cast
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.nn.errors import require_countable, require_epsilon, require_floats, require_size
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error
 
 
@@ -24,6 +25,9 @@ class RMSNorm(eqx.Module):
     scale: Float[Array, "..."]
     eps: float = eqx.field(static=True)
 
+    __hash__ = hash_of
+    __eq__ = equal
+
     def __init__(self, shape: Sequence[int], *, eps: float = 1e-5, dtype: jnp.dtype | None = None) -> None:
         """Raises SpecError (STM5208) for a shape or an `eps` that is none."""
         if not isinstance(cast(Any, shape), (tuple, list)) or not shape:
@@ -34,8 +38,10 @@ class RMSNorm(eqx.Module):
         self.scale = jnp.ones(require_countable(sizes), dtype)
         self.eps = require_epsilon(eps)
 
-    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        """Raises SpecError (STM5201, STM5203, STM5205) where `x` does not end with the axes of `scale`."""
+    def __call__(self, x: Float[Array, "..."], *, key: PRNGKeyArray | None = None) -> Float[Array, "..."]:
+        """`key` is what `eqx.nn.Sequential` gives to each of its layers, and not used. Raises SpecError (STM5201, STM5203,
+        STM5205) where `x` does not end with the axes of `scale`."""
+        del key
         x = require_floats("x", x)
         if x.shape[-self.scale.ndim :] != self.scale.shape:
             raise call_error("STM5201", f"the last axes of `x` must be {self.scale.shape}; its shape is {x.shape}")

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from stmlang.source import short
+
 if TYPE_CHECKING:
     from stmlang.plan.problem import Problem
 
@@ -51,6 +53,11 @@ class Candidate:
     memory_backward: int
     op_count: int
     op_count_backward: int
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Candidate {self.label}>"
 
     @property
     def label(self) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stmlang.plan import units
 from stmlang.plan.candidate import Candidate, Stage
 from stmlang.plan.problem import Problem
 from stmlang.plan.target import Target
+from stmlang.source import short
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,12 @@ class Estimate:
     seconds: float
     forward_seconds: float
     memory: int
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Estimate {self.candidate.label}: {units.seconds(self.seconds)}, {units.size(self.memory)}>"
+
     op_count: int
     compile_seconds: float
 

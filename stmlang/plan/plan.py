@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stmlang.plan import units
 from stmlang.plan.candidate import Config, ConfigValue, Rejection
 from stmlang.plan.cost import Estimate
 from stmlang.plan.problem import Problem
 from stmlang.plan.target import Target
 from stmlang.plan.tuned import Measured
+from stmlang.source import short
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,14 @@ class Plan:
     target: Target
     forced: bool
     tuning: Tuning = field(default_factory=Tuning)
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return (
+            f"<Plan of {self.circumstances.scan} on {self.target.name}: {self.chosen.candidate.label}, "
+            f"{units.seconds(self.chosen.seconds)}, of {len(self.ranked)} candidates>"
+        )
 
     @property
     def strategy(self) -> str:

@@ -23,6 +23,7 @@ from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.scan.sizes import unbound
 from stmlang.scan.topology import Regular
+from stmlang.source import short
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.span import Span
 
@@ -52,6 +53,11 @@ class Problem:
     memory_limit: int | None
     batch: int
     room: Room | None = None
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Problem {self.scan.name}: {self.counts.nodes} nodes, {self.dtype}, {self.mode}, batch {self.batch}>"
 
     @classmethod
     def of(

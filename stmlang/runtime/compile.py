@@ -7,21 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import jax
 
 from stmlang.check import load
 from stmlang.facts import Facts, analyse
 from stmlang.graph.batch import Batch
+from stmlang.graph.buckets import Room
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.lower.program import Program
 from stmlang.plan.calibration import usable_cores
-from stmlang.plan.candidate import ConfigValue
+from stmlang.plan.candidate import Config, ConfigValue, freeze
 from stmlang.plan.choose import make_plan
 from stmlang.plan.plan import Plan
-from stmlang.plan.problem import DtypeName, Problem, regular_axes
+from stmlang.plan.problem import DtypeName, Mode, Problem, regular_axes
 from stmlang.plan.target import target_of
 from stmlang.plan.tuned import IGNORED, Device, look_up
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
@@ -79,13 +80,8 @@ def compile(
     folders = search_path(path)
     checked = load(text, known, scan=scan, search_path=folders)
     require_open(checked, lengths)
-    chosen = target_of(machine() if target == "auto" else target)
-
-    def finish(bound: Scan, on: Batch | None = None) -> CompiledScan:
-        prepared = prepare(bound, dtype, mode=mode, memory_limit=memory_limit, batch=batch, on=on)
-        found = look_up(prepared.problem, device_of(target)) if tuned and on is None else IGNORED
-        return assemble(prepared, make_plan(prepared.problem, chosen, strategy=strategy, config=settled, tuned=found))
-
+    frozen = None if settled is None else freeze(settled)
+    finish = Finish(dtype, mode, memory_limit, batch, target, strategy, frozen, tuned)
     if isinstance(checked.topology, Runtime):
         _warn(analyse(checked))
         return GraphScan(checked, dtype, finish)
@@ -102,6 +98,30 @@ def _warn(facts: Facts) -> None:
     for found in facts.changes:
         if found.severity is Severity.WARNING:
             warnings.warn(f"\n{render(found)}", StabilityWarning, stacklevel=3)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What `compile` was asked for, but for the spec: compiles a scan of it whose sizes are known, or one on a batch."""
+
+    dtype: DtypeName
+    mode: Mode
+    memory_limit: int | None
+    batch: int
+    target: str
+    strategy: str | None
+    config: Config | None
+    tuned: bool
+
+    def __call__(self, bound: Scan, on: Batch | None = None) -> CompiledScan:
+        """Raises SpecError where no strategy can evaluate it."""
+        graph, room = (None, None) if on is None else (on.dag, on.room)
+        call: Any = {"mode": self.mode, "memory_limit": self.memory_limit, "batch": self.batch}
+        prepared = prepare(bound, self.dtype, **call, graph=graph, room=room)
+        found = look_up(prepared.problem, device_of(self.target)) if self.tuned and on is None else IGNORED
+        chosen = target_of(machine() if self.target == "auto" else self.target)
+        config = None if self.config is None else dict(self.config)
+        return assemble(prepared, make_plan(prepared.problem, chosen, strategy=self.strategy, config=config, tuned=found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,28 +147,38 @@ def prepare(
     scan: Scan,
     dtype: DtypeName,
     *,
-    mode: Literal["training", "inference"] = "training",
+    mode: Mode = "training",
     memory_limit: int | None = None,
     batch: int = 1,
-    on: Batch | None = None,
+    graph: DAG | None = None,
+    room: Room | None = None,
 ) -> Prepared:
-    """Find out what holds of a scan, from its graph if that takes one; of one whose graphs come at run time, from nothing but
-    the room of the batch `on`. Raises SpecError where a size is unbound (STM5001)."""
-    if on is None:
-        dag = None if regular_axes(scan) is not None else dag_of(scan.topology)
-        facts = analyse(scan, dag)
-        problem = Problem.of(facts.scan, dag, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch)
-        return Prepared(scan, dag, facts, problem)
-    facts, room = analyse(scan), on.room
-    problem = Problem.of(facts.scan, None, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch, room=room)
-    return Prepared(scan, on.dag, facts, problem)
+    """Find out what holds of a scan, from its graph if that takes one, which is built where it is not given; of one whose
+    graphs come at run time, from nothing but the room that there is for them, `graph` being one of them. Raises SpecError where
+    a size is unbound (STM5001)."""
+    if room is None and graph is None and regular_axes(scan) is None:
+        graph = dag_of(scan.topology)
+    known = graph if room is None else None
+    facts = analyse(scan, known)
+    problem = Problem.of(facts.scan, known, dtype, facts=facts, mode=mode, memory_limit=memory_limit, batch=batch, room=room)
+    return Prepared(scan, graph, facts, problem)
 
 
 def assemble(prepared: Prepared, plan: Plan) -> CompiledScan:
     """The scan as planned."""
+    return build(assembled(prepared, plan))
+
+
+def assembled(prepared: Prepared, plan: Plan) -> Compilation:
+    """What is known of a scan as planned."""
     program = Program(prepared.problem, prepared.dag, plan.chosen.candidate)
     signature = Signature.of(prepared.facts.scan, prepared.dag, prepared.problem.dtype)
-    return build(Compilation(prepared.declared, prepared.facts, plan, program, signature))
+    return Compilation(prepared.declared, prepared.facts, plan, program, signature)
+
+
+def restored(scan: Scan, graph: DAG | None, plan: Plan, **call: Any) -> Compilation:
+    """A compilation from what it is stored as: everything else is found out again."""
+    return assembled(prepare(scan, graph=graph, **call), plan)
 
 
 def machine() -> str:

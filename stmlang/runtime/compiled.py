@@ -27,24 +27,51 @@ from stmlang.plan.candidate import Candidate
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.runtime.masks import require_mask
+from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import node_shape, whole_number, word
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag, mapped
 from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
+from stmlang.source import short
 
 if TYPE_CHECKING:
     from stmlang.verify.reference import ReferenceResult
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Compilation:
-    """What the compiler knows about a scan. `declared` is the scan as written, `facts.scan` the stabilized one that runs."""
+    """What the compiler knows about a scan. `declared` is the scan as written, `facts.scan` the stabilized one that runs.
+
+    Two are equal whose scans and programs are, whatever was predicted of other ways to evaluate them. Copies are the same
+    object; stored are the scan, its graph and the plan, and the rest is found out again."""
 
     declared: Scan
     facts: Facts
     plan: Plan
     program: Program
     signature: Signature
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Compilation) and self.program == other.program and self.declared == other.declared
+
+    def __hash__(self) -> int:
+        return hash(self.program)
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Compilation {self.program!r}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compilation:
+        del memo
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        problem, dag = self.program.problem, self.program.dag
+        call = {name: getattr(problem, name) for name in ("dtype", "mode", "memory_limit", "batch", "room")}
+        return _restored, (self.declared, None if dag.regular is not None else dag, self.plan, call)
 
     @cached_property
     def whole(self) -> Program:
@@ -73,25 +100,28 @@ class Compilation:
         return self.program.problem.room is not None
 
 
+def _restored(scan: Scan, graph: DAG | None, plan: Plan, call: dict[str, Any]) -> Compilation:
+    from stmlang.runtime.compile import restored
+
+    return restored(scan, graph, plan, **call)
+
+
 class CompiledScan(eqx.Module):
     """`H = scan(q, k, v, gates)`, unbatched; map it over a batch with `jax.vmap`.
 
     A pytree whose leaves are index tables (integers, never trained). Given to a compiled function as an argument, by itself or
     in a layer, they are arguments of its program; a function that closes over a scan has them as constants, which on graphs of
     many thousand edges makes the program large. Shapes: SPEC.md, and `signature`.
+
+    Scans are compared by value: those that were compiled from equal specs to equal programs, on the same graph, are equal.
     """
 
     tables: tuple[Bundle, ...]
     compilation: Compilation = eqx.field(static=True)
 
-    def __hash__(self) -> int:
-        """By identity of what was compiled, so that `jax.jit(op)` works."""
-        return hash(self.compilation)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CompiledScan) or other.compilation is not self.compilation:
-            return False
-        return all(ours is theirs for ours, theirs in zip(jax.tree.leaves(self), jax.tree.leaves(other), strict=True))
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = short.text
 
     def __repr__(self) -> str:
         nodes, dtype = self.compilation.program.dag.node_count, self.signature.dtype

@@ -17,6 +17,7 @@ from stmlang.runtime.compiled import CompiledScan, rebuilt
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Runtime
+from stmlang.source import short
 from stmlang.source.diagnostic import SpecError
 
 Graph = DAG | Converted
@@ -24,7 +25,7 @@ Graphs = Batch | Graph | Sequence[Graph]
 
 
 @jax.tree_util.register_static
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class GraphScan:
     """What `stmlang.compile` returns for `topology g = dag(nodes <= N, edges <= E)`. `at` gives it graphs; the scan that it
     returns is called like any other, and is a pytree whose leaves are the graphs' tables. So a compiled function that takes it
@@ -38,13 +39,23 @@ class GraphScan:
 
         step(scan.at(batch), q, k, v, gates)
 
-    `finish` plans for the room that a batch takes; what it made is kept in `compiled`.
+    `finish` plans for the room that a batch takes; what it made is kept in `compiled`, and not stored. Two are equal whose
+    specs and options are.
     """
 
     scan: Scan
     dtype: str
     finish: Callable[[Scan, Batch], CompiledScan]
-    compiled: dict[Room, CompiledScan] = field(default_factory=dict[Room, CompiledScan])
+    compiled: dict[Room, CompiledScan] = field(default_factory=dict[Room, CompiledScan], compare=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphScan:
+        del memo
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GraphScan, (self.scan, self.dtype, self.finish)
+
+    __pdoc__ = short.text
 
     def __repr__(self) -> str:
         return f"<GraphScan {self.scan.name}: graphs come with `at`>"

@@ -18,9 +18,10 @@ from stmlang.runtime.artifact import arguments_of
 from stmlang.runtime.calling import Program, program_call
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
 from stmlang.runtime.signature import Signature, call_error, is_array
+from stmlang.source import short
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LoadedScan:
     """An artifact ready to run. `manifest`, `plan` (as JSON text) and `source` are what the file says."""
 
@@ -32,6 +33,29 @@ class LoadedScan:
     stablehlo: str
     tables: list[Array]
     exported: jax.export.Exported
+    program: bytes
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        batch = {None: "no batch", "symbolic": "any batch"}.get(self.manifest["batch"], f"batch {self.manifest['batch']}")
+        return f"<LoadedScan {self.path}: {self.signature.dtype} on {', '.join(self.manifest['platforms'])}, {batch}>"
+
+    def __eq__(self, other: object) -> bool:
+        """By value: two are equal whose manifests are, which hold the hashes of everything else."""
+        return isinstance(other, LoadedScan) and self.manifest == other.manifest
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.manifest["sha256"].items())))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LoadedScan:
+        del memo
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        tables = [np.asarray(table) for table in self.tables]
+        texts = (self.plan, self.source, self.stablehlo)
+        return _restored, (self.path, self.manifest, self.signature, *texts, tables, self.program)
 
     @cached_property
     def _call(self) -> Program:
@@ -127,7 +151,23 @@ def scan_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes])
     result = (tuple(str(size) for size in (*lead, *signature.result)), signature.dtype)
     compare_program(exported, manifest, expected, [result])
     plan, source, text = (members[member].decode() for member in ("plan.json", "source.stm", "program.mlir"))
-    return LoadedScan(path, manifest, signature, plan, source, text, tables, exported)
+    return LoadedScan(path, manifest, signature, plan, source, text, tables, exported, members["program.bin"])
+
+
+def _restored(
+    path: str,
+    manifest: dict[str, Any],
+    signature: Signature,
+    plan: str,
+    source: str,
+    stablehlo: str,
+    tables: list[np.ndarray],
+    program: bytes,
+) -> LoadedScan:
+    """An artifact that was pickled; unlike a file's, its parts come from whoever is trusted with a pickle."""
+    exported = jax.export.deserialize(bytearray(program))
+    arrays = [jnp.asarray(table) for table in tables]
+    return LoadedScan(path, manifest, signature, plan, source, stablehlo, arrays, exported, program)
 
 
 def _listed(names: Mapping[Any, Any]) -> str:

@@ -20,23 +20,36 @@ from stmlang.runtime.signature import call_error, mapped
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import bind, regular_part, unbound
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
+from stmlang.source import short
 
 
 @jax.tree_util.register_static
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class OpenScan:
     """What `stmlang.compile` returns for a spec with unbound axes. Callable like a `CompiledScan`, and a pytree without leaves.
 
     `finish` compiles a scan whose sizes are bound, with results of data type `dtype`; what it made is kept in `compiled`, by
-    sizes. Where axes have `lengths`, arrays are filled up to one of few sizes and the scan is told by a mask what counts of
-    them, so that few sizes are compiled.
+    sizes, and not stored. Where axes have `lengths`, arrays are filled up to one of few sizes and the scan is told by a mask what
+    counts of them, so that few sizes are compiled. Two are equal whose specs and options are.
     """
 
     scan: Scan
     dtype: str
     finish: Callable[[Scan], CompiledScan]
     lengths: Mapping[str, Lengths] = field(default_factory=dict[str, Lengths])
-    compiled: dict[tuple[int, ...], CompiledScan] = field(default_factory=dict[tuple[int, ...], CompiledScan])
+    compiled: dict[tuple[int, ...], CompiledScan] = field(default_factory=dict[tuple[int, ...], CompiledScan], compare=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OpenScan:
+        del memo
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OpenScan, (self.scan, self.dtype, self.finish, dict(self.lengths))
+
+    def __hash__(self) -> int:
+        return hash((self.scan, self.dtype, self.finish, tuple(sorted(self.lengths))))
+
+    __pdoc__ = short.text
 
     def __repr__(self) -> str:
         return f"<OpenScan {self.scan.name}: no size yet for {', '.join(unbound(self.scan))}>"

@@ -13,6 +13,7 @@ import numpy as np
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import Shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
 from stmlang.scan.scan import Scan
+from stmlang.source import short
 from stmlang.source.advice import Advice, Call, fixes_of, words_of
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.suggest import did_you_mean
@@ -31,6 +32,8 @@ class Signature:
     initial: tuple[dict[str, Shape], ...]
     final: tuple[dict[str, Shape], ...]
     dtype: str
+
+    __repr__ = short.fields
 
     @classmethod
     def of(cls, scan: Scan, dag: DAG, dtype: str) -> Signature:

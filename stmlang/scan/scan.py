@@ -8,6 +8,7 @@ from typing import Literal
 
 from stmlang.scan.expression import Expr, Index
 from stmlang.scan.topology import Topology
+from stmlang.source import short
 from stmlang.source.span import Span
 
 
@@ -115,6 +116,14 @@ class Scan:
     stabilize: Mode
     normalize: Literal["none", "sum", "mlstm"]
     span: Span = field(compare=False, repr=False)
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return (
+            f"<Scan {self.name}: heads {self.heads}, key {self.key}, value {self.value}, track {self.track}, "
+            f"{len(self.gates)} gates, {len(self.leaves)} leaves, {len(self.directions)} directions>"
+        )
 
     def gate(self, name: str) -> Gate:
         """The gate of a name; KeyError if there is none."""

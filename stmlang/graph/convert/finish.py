@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Int64
@@ -17,6 +17,7 @@ from stmlang.graph.levels import find_cycle
 from stmlang.graph.orient import Order, checked_order, checked_seed, node_rank
 from stmlang.graph.refusal import named, refusal, shown
 from stmlang.graph.show import cycle_text, distinct
+from stmlang.source import short
 
 Edges = Int64[np.ndarray, " edges"]
 
@@ -33,7 +34,9 @@ class Converted:
     dag: DAG
     edge: Int64[np.ndarray, " edges"]
     node: Int64[np.ndarray, " given"]
-    ids: Sequence[Hashable]
+    ids: Sequence[Hashable] = field(repr=False)
+
+    __repr__ = short.fields
 
 
 def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bool = False) -> Converted:

@@ -29,6 +29,7 @@ from stmlang.graph.readers.files import open_file, refusal
 from stmlang.graph.readers.finish import checked
 from stmlang.graph.readers.flow import EMPTY, ESRI, GRASS, PIT, STEPS, TAUDEM, Convention
 from stmlang.graph.readers.text import Found, GraphFile
+from stmlang.source import short
 
 CONVENTIONS: dict[str, Convention | None] = {"d8": None, "d8_grass": GRASS, "d8_taudem": TAUDEM}
 """What the formats of rasters mean, None where the file's kind decides."""
@@ -43,6 +44,8 @@ class FlowRaster:
     dag: DAG
     shape: tuple[int, int]
     cells: Int64[np.ndarray, "nodes 2"]
+
+    __repr__ = short.fields
 
     def image(
         self, values: Shaped[np.ndarray, "nodes *features"], empty: float = np.nan

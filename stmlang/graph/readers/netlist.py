@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool
@@ -12,6 +12,7 @@ from stmlang.graph.readers import aiger, bench
 from stmlang.graph.readers.files import open_file, path_text, refusal
 from stmlang.graph.readers.finish import checked
 from stmlang.scan import graph_files
+from stmlang.source import short
 
 SUFFIXES = {suffix: format for suffix, format in graph_files.SUFFIXES.items() if format in ("bench", "aiger")}
 """Those of netlists, with the format that each stands for."""
@@ -24,8 +25,10 @@ class Netlist:
     `FALSE` they do not matter."""
 
     dag: DAG
-    kinds: tuple[str, ...]
+    kinds: tuple[str, ...] = field(repr=False)
     inverted: Bool[np.ndarray, " edges"]
+
+    __repr__ = short.fields
 
 
 def read_netlist(path: str) -> Netlist:

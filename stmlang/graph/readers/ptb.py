@@ -19,6 +19,7 @@ from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.readers.files import open_file
 from stmlang.graph.readers.text import Found, GraphFile, Place, named
+from stmlang.source import short
 
 # Other blanks, such as those that do not break a line, are parts of words.
 _TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")
@@ -35,8 +36,10 @@ class Tree:
     """
 
     parent: Int64[np.ndarray, " edges"]
-    labels: tuple[str, ...]
-    words: tuple[str, ...]
+    labels: tuple[str, ...] = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)
+
+    __repr__ = short.fields
 
     def dag(self) -> DAG:
         """The tree as a graph, edges to the root: edge `k` leaves node `k`."""

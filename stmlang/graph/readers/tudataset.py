@@ -23,6 +23,7 @@ from jaxtyping import Float64, Int64, Shaped
 from stmlang.graph.readers.files import open_file, path_text, refusal
 from stmlang.graph.readers.table import integers, line_count, numbers
 from stmlang.graph.readers.text import GraphFile
+from stmlang.source import short
 from stmlang.source.wording import listing
 
 ANEW = "correct the file here, or fetch the data set anew"
@@ -39,6 +40,8 @@ class UndirectedGraph:
     edge_labels: Int64[np.ndarray, "edges labels"] | None
     node_attributes: Float64[np.ndarray, "nodes attributes"] | None
     edge_attributes: Float64[np.ndarray, "edges attributes"] | None
+
+    __repr__ = short.fields
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +63,8 @@ class TUDataset:
     node_attributes: Float64[np.ndarray, "nodes attributes"] | None
     edge_attributes: Float64[np.ndarray, "edges attributes"] | None
     repeated: int
+
+    __repr__ = short.fields
 
     def __len__(self) -> int:
         return len(self.node_start) - 1
