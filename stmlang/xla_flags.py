@@ -2,8 +2,8 @@
 
 jaxlib 0.10.2 and 0.11.0 hand sums and products on CPUs to a library that sums some reductions wrongly (jax issue 39103) and
 crashes on others of seven axes (39257, 40412). An empty list of fusion types switches that off. XLA reads its flags when the
-first array is made, so this one is set when `stmlang` is imported; only where it is needed, since XLA aborts on flags that it
-does not know.
+first array is made, so this one is set when `stmlang` is imported, and who imports it later is told; only where it is needed,
+since XLA aborts on flags that it does not know.
 
 Without its fusion emitters XLA compiles a small scan in half the time, to a slower program: that is for processes that run each
 program once, and is never set for a user's.
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,10 +42,23 @@ def _jaxlib() -> str | None:
 
 
 def guard() -> None:
-    """Append the flag to `XLA_FLAGS` where it is needed, unless it is there with whatever value."""
+    """Append the flag to `XLA_FLAGS` where it is needed, unless it is there with whatever value. Warns where that is too late."""
     flags = os.environ.get("XLA_FLAGS", "")
     if FLAG not in flags and affected():
         os.environ["XLA_FLAGS"] = f"{flags} {FLAG}".strip()
+        if _reads_no_more():
+            message = (
+                f"jaxlib {_jaxlib()} sums some arrays wrongly on CPUs, and JAX has begun to compute before stmlang could "
+                f"switch that off: import stmlang before the first array is made, or start Python with {FLAG} in XLA_FLAGS"
+            )
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+
+
+def _reads_no_more() -> bool:
+    """Whether JAX computes on CPUs already, with the flags that it has read."""
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    initialized = getattr(bridge, "backends_are_initialized", None)  # JAX does not tell in public
+    return initialized is not None and initialized() and sys.modules["jax"].default_backend() == "cpu"
 
 
 def hasten() -> None:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from stmlang.graph.limits import LARGEST
+from stmlang.runtime.compile import require_dtype
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
@@ -64,6 +65,20 @@ def require_size(name: str, given: Any, least: int = 1) -> int:
     if number is None or not least <= number <= LARGEST:
         raise call_error("STM5208", f"`{name}` must be a whole number from {least} to 2^31 - 1, not {given!r:.80}")
     return number
+
+
+def require_type(name: str, given: Any) -> Any:
+    """A data type of floating point numbers that JAX has. Raises SpecError: STM5207 for float64 while it is switched off,
+    STM5208 for anything else."""
+    try:
+        found = jnp.dtype(given)
+    except TypeError:
+        found = None
+    if found is None or not jnp.issubdtype(found, jnp.floating):
+        message = f"`{name}` must be of floating point numbers, not {given!r:.80}"
+        raise call_error("STM5208", message, help="such as `jnp.float32`")
+    require_dtype(found.name)
+    return found
 
 
 def require_epsilon(given: Any) -> float:

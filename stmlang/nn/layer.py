@@ -31,7 +31,7 @@ from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import word
-from stmlang.runtime.signature import call_error, flag
+from stmlang.runtime.signature import call_error, flag, jax_type
 
 NONE_GIVEN: Mapping[str, Array] = {}
 Activation = Literal["silu", "sigmoid", "gelu", "relu", "tanh"]
@@ -295,7 +295,7 @@ class ScanLayer(eqx.Module):
         if gate is not None:
             assert self.activation is not None
             normal = normal * ACTIVATIONS[self.activation](gate).astype(normal.dtype)
-        return jnp.tensordot(normal, self.out.astype(normal.dtype), axes=((-2, -1), (-2, -1))).astype(like.dtype)
+        return jnp.tensordot(normal, self.out.astype(normal.dtype), axes=((-2, -1), (-2, -1))).astype(jax_type(like))
 
 
 ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.nn.errors import require_countable, require_epsilon, require_floats, require_size
+from stmlang.nn.errors import require_countable, require_epsilon, require_floats, require_size, require_type
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error
 
@@ -28,14 +28,13 @@ class RMSNorm(eqx.Module):
     __hash__ = hash_of
     __eq__ = equal
 
-    def __init__(self, shape: Sequence[int], *, eps: float = 1e-5, dtype: jnp.dtype | None = None) -> None:
-        """Raises SpecError (STM5208) for a shape or an `eps` that is none."""
+    def __init__(self, shape: Sequence[int], *, eps: float = 1e-5, dtype: Any = None) -> None:
+        """`dtype` is that of `scale`, by name or as JAX or numpy have it. Raises SpecError (STM5207, STM5208) for what is no
+        shape, `eps` or type of floating point numbers."""
         if not isinstance(cast(Any, shape), (tuple, list)) or not shape:
             raise call_error("STM5208", f"`shape` must be a tuple of sizes, not {shape!r:.80}", help="such as `(dim,)`")
         sizes = tuple(require_size("shape", size) for size in shape)
-        if dtype is not None and not jnp.issubdtype(dtype, jnp.floating):
-            raise call_error("STM5208", f"`dtype` must be of floating point numbers, not {dtype}", help="such as `jnp.float32`")
-        self.scale = jnp.ones(require_countable(sizes), dtype)
+        self.scale = jnp.ones(require_countable(sizes), None if dtype is None else require_type("dtype", dtype))
         self.eps = require_epsilon(eps)
 
     def __call__(self, x: Float[Array, "..."], *, key: PRNGKeyArray | None = None) -> Float[Array, "..."]:

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, Literal, cast
 
 import jax
+from jax.typing import DTypeLike
 
 from stmlang.check import load
 from stmlang.facts import Facts, analyse
@@ -44,7 +45,7 @@ def compile(
     source: str | PathLike[str],
     *,
     target: str = "auto",
-    dtype: DtypeName = "float32",
+    dtype: DTypeLike = "float32",
     mode: Literal["training", "inference"] = "training",
     memory_limit: int | None = None,
     batch: int = 1,
@@ -57,7 +58,7 @@ def compile(
 ) -> CompiledScan | OpenScan | GraphScan:
     """Compile a spec: `std:...`, a path, or the text itself.
 
-    `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
+    `dtype` is float32, float64 or bfloat16, by name or as numpy and JAX have it (`jnp.bfloat16`). `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
     `auto` the one JAX runs on; `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over;
     `memory_limit` in bytes. `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the
     last by default). `path` is a folder, or several, where imports and graph files are looked for behind the folder of the file
@@ -72,22 +73,22 @@ def compile(
     """
     text = spec_text(source)
     options = call_options(dtype, mode, batch, memory_limit, strategy, tuned, scan)
-    dtype, mode, batch, memory_limit, strategy, tuned, scan = options
+    kind, mode, batch, memory_limit, strategy, tuned, scan = options
     settled, target = settings(config), target_name(target)
-    require_dtype(dtype)
+    require_dtype(kind)
     lengths = {name: size for name, size in sizes.items() if isinstance(size, Lengths)}
     known = {name: plain(size) for name, size in sizes.items() if name not in lengths}
     folders = search_path(path)
     checked = load(text, known, scan=scan, search_path=folders)
     require_open(checked, lengths)
     frozen = None if settled is None else freeze(settled)
-    finish = Finish(dtype, mode, memory_limit, batch, target, strategy, frozen, tuned)
+    finish = Finish(kind, mode, memory_limit, batch, target, strategy, frozen, tuned)
     if isinstance(checked.topology, Runtime):
         _warn(analyse(checked))
-        return GraphScan(checked, dtype, finish)
+        return GraphScan(checked, kind, finish)
     if unbound(checked):
         _warn(analyse(checked))
-        return OpenScan(checked, dtype, finish, lengths)
+        return OpenScan(checked, kind, finish, lengths)
     made = finish(checked)
     _warn(made.facts)
     return made

@@ -17,7 +17,7 @@ from stmlang.lower.states import State
 from stmlang.runtime.artifact import arguments_of
 from stmlang.runtime.calling import Program, program_call
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
-from stmlang.runtime.signature import Signature, call_error, is_array
+from stmlang.runtime.signature import Signature, call_error, is_array, jax_type
 from stmlang.source import short
 
 
@@ -110,7 +110,7 @@ class LoadedScan:
         lead = 0 if self.manifest["batch"] is None else 1
         for name, shape in expected.items():
             array = arrays[name]
-            kind = str(array.dtype) if is_array(array) else type(array).__name__
+            kind = str(jax_type(array)) if is_array(array) else type(array).__name__
             if kind != dtype:
                 message = f"`{name}` among the {what} of artifact `{self.path}` is {dtype}; given was {kind}"
                 raise call_error("STM5311", message, help=f"convert it: `jnp.asarray(x, jnp.{dtype})`")

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+import jax.numpy as jnp
 import numpy as np
 
 from stmlang.graph.limits import LARGEST
@@ -142,11 +143,17 @@ def _setting(name: Any, value: Any) -> ConfigValue:
     return number
 
 
+def type_name(given: Any) -> Any:
+    """The name of a data type of numpy's or JAX's, however it is given: `"bfloat16"`, `jnp.bfloat16`, `numpy.float32`,
+    `x.dtype`. Anything else stays as it is."""
+    of_jax = isinstance(given, type(jnp.float32)) or (isinstance(given, type) and issubclass(given, np.generic))
+    return jnp.dtype(given).name if of_jax or isinstance(given, np.dtype) else given
+
+
 def call_options(
     dtype: Any, mode: Any, batch: Any, memory_limit: Any, strategy: Any, tuned: Any, scan: Any
 ) -> tuple[DtypeName, Mode, int, int | None, str | None, bool, str | None]:
     """The options of `compile`, checked. Raises SpecError: STM5006 for an unknown strategy, STM5010 for anything else."""
-    name = dtype.name if isinstance(dtype, np.dtype) else dtype
     if strategy is not None:
         if not isinstance(strategy, str):
             raise call_error("STM5006", f"a strategy is named by a text, not {strategy!r:.80}", help='such as `"recurrent"`')
@@ -154,7 +161,7 @@ def call_options(
     if scan is not None and not isinstance(scan, str):
         raise call_error("STM5010", f"`scan` must be the name of a scan of the file, not {scan!r:.80}")
     return (
-        cast(DtypeName, word("data type", name, get_args(DtypeName))),
+        cast(DtypeName, word("data type", type_name(dtype), get_args(DtypeName))),
         cast(Mode, word("mode", mode, get_args(Mode))),
         positive("batch", batch),
         None if memory_limit is None else positive("memory_limit", memory_limit, None),

@@ -157,6 +157,11 @@ def array_problem(name: str, array: Any) -> Diagnostic | None:
     return None
 
 
+def jax_type(array: Any) -> np.dtype[Any]:
+    """The data type that an array has once it is JAX's: numpy's float64 is float32 there, unless JAX computes in 64 bits."""
+    return jax.dtypes.canonicalize_dtype(array.dtype)
+
+
 def _has_jax_type(dtype: np.dtype[Any]) -> bool:
     """Whether JAX takes numpy's floating point numbers as they are: neither of extended precision nor in foreign byte order."""
     return dtype.isnative and dtype.itemsize <= 8
