@@ -42,7 +42,7 @@ def _jaxlib() -> str | None:
 
 
 def guard() -> None:
-    """Append the flag to `XLA_FLAGS` where it is needed, unless it is there with whatever value. Warns where that is too late."""
+    """Append the flag to `XLA_FLAGS` where it is needed, unless it is there with whatever value; warn if that is too late."""
     flags = os.environ.get("XLA_FLAGS", "")
     if FLAG not in flags and affected():
         os.environ["XLA_FLAGS"] = f"{flags} {FLAG}".strip()

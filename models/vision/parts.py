@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.nn.errors import require_floats, require_size
-from stmlang.nn.start import SMALL, normal
+from stmlang.nn.start import SMALL, behind, normal
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error
 
@@ -34,7 +34,7 @@ class Linear(eqx.Module):
 
     def __call__(self, x: Float[Array, "*nodes in"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*nodes out"]:
         del key
-        return x @ self.weight.T.astype(x.dtype) + self.bias.astype(x.dtype)
+        return x @ self.weight.T.astype(x.dtype) + behind(self.bias.astype(x.dtype), x.ndim)
 
 
 class Perceptron(eqx.Module):

@@ -23,7 +23,7 @@ from stmlang.nn.errors import (
 from stmlang.nn.leaves import Leaves, products
 from stmlang.nn.norm import RMSNorm
 from stmlang.nn.show import summary
-from stmlang.nn.start import SMALL, normal
+from stmlang.nn.start import SMALL, behind, normal
 from stmlang.nn.tables import EdgeTables
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
@@ -31,7 +31,7 @@ from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import word
-from stmlang.runtime.signature import call_error, flag, jax_type
+from stmlang.runtime.signature import call_error, flag, jax_type, widest
 
 NONE_GIVEN: Mapping[str, Array] = {}
 Activation = Literal["silu", "sigmoid", "gelu", "relu", "tanh"]
@@ -54,7 +54,7 @@ class Projection(eqx.Module):
     def of(self, product: Float[Array, "*nodes head width"], dtype: str) -> Float[Array, "*nodes head width"]:
         """`y` in a data type, from `W x`."""
         y = product.astype(dtype)
-        return y if self.bias is None else y + self.bias.astype(dtype)
+        return y if self.bias is None else y + behind(self.bias.astype(dtype), y.ndim)
 
 
 class ScanLayer(eqx.Module):
@@ -128,7 +128,7 @@ class ScanLayer(eqx.Module):
         if edge_dim == 0 and any(feature.name == "e" for leaf in scan.leaves for feature in leaf.features):
             message = f"scan `{scan.name}` reads edge features, but the layer was not told how many"
             raise call_error("STM5202", message, help="say so: `ScanLayer(op, dim, edge_dim=..., key=key)`")
-        dtype = jnp.promote_types(op.dtype, jnp.float32)
+        dtype = widest(op.dtype)
         heads = scan.heads * (len(scan.directions) if scan.combine == "concat" else 1)
         parts = jax.random.split(key, 5)
         self.op, self.dim, self.edge_dim = op, dim, edge_dim

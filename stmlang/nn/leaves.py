@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from stmlang.graph.shapes import index_size
 from stmlang.lower.tables import take
 from stmlang.nn.errors import require_array, require_names
-from stmlang.nn.start import normal, spread
+from stmlang.nn.start import behind, normal, spread
 from stmlang.nn.tables import EdgeTables, site_of
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.modules import equal, hash_of
@@ -98,7 +98,8 @@ class Leaves(eqx.Module):
         for leaf in self.leaves:
             match leaf.kind:
                 case "linear":
-                    value = self._linear(leaf, products, tables) + self.bias[leaf.name]
+                    value = self._linear(leaf, products, tables)
+                    value = value + behind(self.bias[leaf.name], value.ndim)
                     values[leaf.name] = value.reshape(shapes[leaf.name])
                 case "param":
                     values[leaf.name] = self.constant[leaf.name]

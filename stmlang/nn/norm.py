@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.nn.errors import require_countable, require_epsilon, require_floats, require_size, require_type
+from stmlang.nn.start import behind
 from stmlang.runtime.modules import equal, hash_of
-from stmlang.runtime.signature import call_error
+from stmlang.runtime.signature import call_error, widest
 
 
 class RMSNorm(eqx.Module):
@@ -44,6 +45,8 @@ class RMSNorm(eqx.Module):
         x = require_floats("x", x)
         if x.shape[-self.scale.ndim :] != self.scale.shape:
             raise call_error("STM5201", f"the last axes of `x` must be {self.scale.shape}; its shape is {x.shape}")
-        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        wide = x.astype(widest(x.dtype))
         power = jnp.mean(wide * wide, axis=-1, keepdims=True)
-        return (wide * jax.lax.rsqrt(power + self.eps) * self.scale).astype(x.dtype)
+        kind = widest(x.dtype, self.scale.dtype)
+        scale = behind(self.scale, x.ndim).astype(kind)
+        return ((wide * jax.lax.rsqrt(power + self.eps)).astype(kind) * scale).astype(x.dtype)

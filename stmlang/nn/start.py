@@ -16,6 +16,11 @@ SMALL = 0.4**0.5
 """Standard deviation of a projection's weights, times the square root of its fan-in."""
 
 
+def behind(array: Array, rank: int) -> Array:
+    """An array with axes in front up to a rank, for JAX may be told to add none by itself."""
+    return jnp.expand_dims(array, tuple(range(rank - array.ndim)))
+
+
 def normal(key: PRNGKeyArray, shape: Sequence[int], *, gain: float, dtype: jnp.dtype) -> Float[Array, "..."]:
     """Weights with standard deviation `gain / sqrt(fan in)`, the fan-in being the last axis."""
     shape = require_countable(tuple(shape))

@@ -58,12 +58,13 @@ def compile(
 ) -> CompiledScan | OpenScan | GraphScan:
     """Compile a spec: `std:...`, a path, or the text itself.
 
-    `dtype` is float32, float64 or bfloat16, by name or as numpy and JAX have it (`jnp.bfloat16`). `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
-    `auto` the one JAX runs on; `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over;
-    `memory_limit` in bytes. `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the
-    last by default). `path` is a folder, or several, where imports and graph files are looked for behind the folder of the file
-    that names them, and before those of the environment variable STMLANG_PATH. What `stmlang tune` measured on this machine
-    comes before what is predicted, unless `tuned` is off.
+    `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
+    `auto` the one JAX runs on; `dtype` float32, float64 or bfloat16, by name or as JAX and numpy have it (`jnp.bfloat16`);
+    `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over; `memory_limit` in bytes.
+    `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the last by default). `path` is a
+    folder, or several, where imports and graph files are looked for behind the folder of the file that names them, and before
+    those of the environment variable STMLANG_PATH. What `stmlang tune` measured on this machine comes before what is predicted,
+    unless `tuned` is off.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others; with `time=stmlang.Lengths()` it is compiled for few sizes, to which it fills up what it is

@@ -162,6 +162,11 @@ def jax_type(array: Any) -> np.dtype[Any]:
     return jax.dtypes.canonicalize_dtype(array.dtype)
 
 
+def widest(*types: Any) -> np.dtype[Any]:
+    """The widest of float32 and some types of floating point numbers, whatever JAX is told about mixing them."""
+    return max((jnp.dtype(kind) for kind in (jnp.float32, *types)), key=lambda kind: kind.itemsize)
+
+
 def _has_jax_type(dtype: np.dtype[Any]) -> bool:
     """Whether JAX takes numpy's floating point numbers as they are: neither of extended precision nor in foreign byte order."""
     return dtype.isnative and dtype.itemsize <= 8
