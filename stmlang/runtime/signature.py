@@ -33,7 +33,11 @@ class Signature:
     final: tuple[dict[str, Shape], ...]
     dtype: str
 
-    __repr__ = short.fields
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        shapes = [f"{name} {shape}" for name, shape in {**self.inputs, "result": self.result}.items()]
+        return f"<Signature: {', '.join(shapes)}, {self.dtype}; gates {', '.join(self.gates) or 'none'}>"
 
     @classmethod
     def of(cls, scan: Scan, dag: DAG, dtype: str) -> Signature:

@@ -23,6 +23,7 @@ from stmlang import xla_flags
 def test_flags(monkeypatch: pytest.MonkeyPatch, needed: bool, before: str, after: str) -> None:
     monkeypatch.setenv("XLA_FLAGS", before)
     monkeypatch.setattr(xla_flags, "affected", lambda: needed)
+    monkeypatch.setattr(xla_flags, "_reads_no_more", lambda: False)
     xla_flags.guard()
     assert os.environ["XLA_FLAGS"] == after
 
@@ -38,3 +39,43 @@ assert jax.jit(f)(x)[-1] == f(x)[-1] == 32768.0**2
 """
     environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_ENABLE_X64")}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+
+
+BEGUN = "import jax.numpy\njax.numpy.ones(3)\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "flags", "words"),
+    [
+        ("", "", ""),
+        ("import jax\n", "", ""),
+        (BEGUN, xla_flags.FLAG, ""),
+        (BEGUN, "", "import stmlang before the first array is made"),
+        (BEGUN + "from importlib import metadata\n", "--xla_cpu_enable_fast_math=false", xla_flags.FLAG),
+    ],
+)
+def test_coming_too_late_is_told(before: str, flags: str, words: str) -> None:
+    if words and not xla_flags.affected():
+        pytest.skip("this jaxlib sums rightly")
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    script = f"{before}import warnings\nwith warnings.catch_warnings(record=True) as found:\n"
+    script += "    warnings.simplefilter('always')\n    import stmlang, stmlang.nn\n"
+    script += "print(*(f'{one.category.__name__} {one.message}' for one in found if 'jaxlib' in str(one.message)), sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        env={**environment, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stdout.split("\n") if done.stdout.strip() else []
+    assert len([line for line in lines if line]) == bool(words)
+    assert words in done.stdout
+
+
+def test_a_jaxlib_that_sums_rightly_needs_no_warning(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setattr(xla_flags, "affected", lambda: False)
+    monkeypatch.setattr(xla_flags, "_reads_no_more", lambda: True)
+    xla_flags.guard()
+    assert not recwarn.list
