@@ -260,7 +260,8 @@ def _outputs(setup: Setup, tables: Tables, operands: Operands) -> Array:
         seen = _seen(*(None if part is None else part[1] for part in (ahead, back)))
         if operands.direct is not None:
             own = _laid(grid, operands.direct[number][..., None])
-            seen = seen + own * jnp.eye(seen.shape[-1], dtype=seen.dtype)
+            eye = jnp.eye(seen.shape[-1], dtype=seen.dtype)
+            seen = seen + own * jnp.expand_dims(eye, tuple(range(seen.ndim - 2)))
         forward, backward = (None if part is None else part[0] for part in (ahead, back))
         found.append(_read(inputs, seen, forward, backward, grid.targets))
     return jnp.stack([_unlaid(grid, part) for part in found])

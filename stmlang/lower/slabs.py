@@ -73,7 +73,7 @@ def pad_rows(gates: Scalars, before: Sequence[int], count: int) -> Scalars:
 
     parts = Scalars(*(jnp.stack([pad(part, ahead) for part, ahead in zip(gate, before, strict=True)]) for gate in gates))
     size, rank = gates.source.shape[2], gates.source.ndim - 3
-    place = jnp.arange(size + count) - jnp.asarray(before)[:, None]
+    place = jnp.arange(size + count)[None] - jnp.asarray(before)[:, None]
     straight = jnp.zeros((rank, rank), gates.transition.dtype).at[0, 0].set(1)
     beyond = ((place < 0) | (place >= size)).reshape(len(before), 1, size + count, *(1,) * (rank + 1))
     return parts._replace(transition=jnp.where(beyond, straight, parts.transition))
@@ -87,7 +87,7 @@ def rows_of(gates: Scalars, parting: Array) -> Slabs:
     into, out = gates.transition[..., 0, 1], gates.transition[..., 1, 0]
     ahead = jnp.ones(gates.source.shape[0], jnp.int32)
     strict = products(gates.transition[..., 1, 1][..., None], ahead, parting)[..., 0]
-    eye = jnp.eye(strict.shape[-1], dtype=strict.dtype)
+    eye = jnp.expand_dims(jnp.eye(strict.shape[-1], dtype=strict.dtype), tuple(range(strict.ndim - 2)))
 
     def row(diagonal: Array, first: Array, last: Array) -> Array:
         return diagonal[..., None, :] * eye + first[..., :, None] * strict * last[..., None, :]
