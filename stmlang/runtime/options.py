@@ -146,7 +146,9 @@ def _setting(name: Any, value: Any) -> ConfigValue:
 def type_name(given: Any) -> Any:
     """The name of a data type of numpy's or JAX's, however it is given: `"bfloat16"`, `jnp.bfloat16`, `numpy.float32`,
     `x.dtype`. Anything else stays as it is."""
-    scalar = isinstance(given, cast(Any, type(jnp.float32))) or (isinstance(given, type) and issubclass(cast(Any, given), np.generic))
+    scalar = isinstance(given, cast(Any, type(jnp.float32))) or (
+        isinstance(given, type) and issubclass(cast(Any, given), np.generic)
+    )
     return jnp.dtype(cast(Any, given)).name if scalar or isinstance(given, np.dtype) else cast(Any, given)
 
 

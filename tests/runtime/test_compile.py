@@ -165,7 +165,8 @@ def test_it_can_be_compiled_mapped_and_differentiated_as_it_stands() -> None:
     np.testing.assert_allclose(jax.checkpoint(op)(*arguments), expected, atol=1e-6)
     assert jax.jacrev(op)(*arguments).shape == expected.shape + arguments[0].shape
     assert op == jax.tree.map(lambda leaf: leaf, op)
-    assert op != stmlang.compile("std:plstm/dag_p", strategy="recurrent", key=3, value=2)
+    assert op == stmlang.compile("std:plstm/dag_p", strategy="recurrent", key=3, value=2)
+    assert op != stmlang.compile("std:plstm/dag_p", strategy="recurrent", key=3, value=3)
 
 
 def test_it_says_briefly_what_it_is() -> None:
