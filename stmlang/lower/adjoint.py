@@ -76,7 +76,8 @@ def _tangent(
             moved: list[Array | None] = [None] * count
             for k, part in zip(real, moving, strict=True):
                 moved[k] = part
-            return jax.tree.leaves(along(jax.tree.unflatten(args_tree, here), jax.tree.unflatten(args_tree, moved)))
+            tangent = along(jax.tree.unflatten(args_tree, here), jax.tree.unflatten(args_tree, moved))
+            return jax.tree.leaves(alike(tangent, fixed, moving))
 
         def at(*parts: Array) -> Any:
             whole = list(here)

@@ -198,6 +198,11 @@ def without_locations() -> Generator[None]:
         jax.config.update(name, before)
 
 
+def plain_type(array: np.ndarray) -> np.ndarray:
+    """An array of a type that numpy itself has: of bfloat16 and narrower types their bits."""
+    return array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
+
+
 def npz(tables: Sequence[np.ndarray]) -> bytes:
     """Arrays one after the other, numbered."""
     buffer = io.BytesIO()

@@ -23,7 +23,7 @@ from stmlang.source import short
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedScan:
-    """An artifact ready to run. `manifest`, `plan` (as JSON text) and `source` are what the file says."""
+    """An artifact ready to run. `manifest`, `plan` (as JSON text) and `source` are what the file says, `members` its parts."""
 
     path: str
     manifest: dict[str, Any]
@@ -33,7 +33,7 @@ class LoadedScan:
     stablehlo: str
     tables: list[Array]
     exported: jax.export.Exported
-    program: bytes
+    members: Mapping[str, bytes]
 
     __pdoc__ = short.text
 
@@ -53,9 +53,7 @@ class LoadedScan:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        tables = [np.asarray(table) for table in self.tables]
-        texts = (self.plan, self.source, self.stablehlo)
-        return _restored, (self.path, self.manifest, self.signature, *texts, tables, self.program)
+        return scan_from, (self.path, self.manifest, dict(self.members))
 
     @cached_property
     def _call(self) -> Program:
@@ -151,23 +149,7 @@ def scan_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes])
     result = (tuple(str(size) for size in (*lead, *signature.result)), signature.dtype)
     compare_program(exported, manifest, expected, [result])
     plan, source, text = (members[member].decode() for member in ("plan.json", "source.stm", "program.mlir"))
-    return LoadedScan(path, manifest, signature, plan, source, text, tables, exported, members["program.bin"])
-
-
-def _restored(
-    path: str,
-    manifest: dict[str, Any],
-    signature: Signature,
-    plan: str,
-    source: str,
-    stablehlo: str,
-    tables: list[np.ndarray],
-    program: bytes,
-) -> LoadedScan:
-    """An artifact that was pickled; unlike a file's, its parts come from whoever is trusted with a pickle."""
-    exported = jax.export.deserialize(bytearray(program))
-    arrays = [jnp.asarray(table) for table in tables]
-    return LoadedScan(path, manifest, signature, plan, source, stablehlo, arrays, exported, program)
+    return LoadedScan(path, manifest, signature, plan, source, text, tables, exported, members)
 
 
 def _listed(names: Mapping[Any, Any]) -> str:

@@ -17,6 +17,7 @@ from jaxtyping import Array
 
 from stmlang.graph.batch import Batch, Bucket, batch
 from stmlang.graph.dag import DAG
+from stmlang.runtime.artifact import npz, plain_type
 from stmlang.runtime.calling import Program, program_call
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
 from stmlang.runtime.recipes import Recipe, recipe_from
@@ -32,13 +33,17 @@ from stmlang.runtime.structure import (
     rebuilt,
     text,
 )
+from stmlang.source import short
+
+WEIGHTS = "weights.npz"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedModel:
     """A model ready to run, with its parameters. `manifest` is what the file says, `stablehlo` the program for reading.
 
-    `arguments`, `keywords` and `result` say what it takes and gives, of one example.
+    `arguments`, `keywords` and `result` say what it takes and gives, of one example. `members` are the parts of the file, but
+    for the weights. Two are equal whose manifests are, which hold the hashes of everything else.
     """
 
     path: str
@@ -51,9 +56,26 @@ class LoadedModel:
     exported: jax.export.Exported
     recipes: tuple[Recipe, ...]
     sizes: Mapping[str, int]
+    members: Mapping[str, bytes]
     _tables: WeakKeyDictionary[Batch, dict[int | None, list[Any]]] = field(
         default_factory=WeakKeyDictionary[Batch, dict[int | None, list[Any]]]
     )
+
+    __pdoc__ = short.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LoadedModel) and self.manifest == other.manifest
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.manifest["sha256"].items())))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LoadedModel:
+        del memo
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        weights = npz([plain_type(np.asarray(array)) for array in self.weights])
+        return model_from, (self.path, self.manifest, {**self.members, WEIGHTS: weights})
 
     def __repr__(self) -> str:
         shown = f"<LoadedModel {self.manifest.get('model', '')}{self.signature}"
@@ -165,7 +187,7 @@ def model_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes]
     """The model in the members of an artifact. What reading them raises is of any kind."""
     exported = jax.export.deserialize(bytearray(members["program.bin"]))
     stored: Sequence[Any] = manifest["weights"]
-    arrays = arrays_of(members["weights.npz"])
+    arrays = arrays_of(members[WEIGHTS])
     weights = [_typed(array, dtype) for array, (_, dtype) in zip(arrays, stored, strict=True)]
     signature = manifest["signature"]
     arguments = tuple(node_from(value) for value in signature["arguments"])
@@ -179,7 +201,8 @@ def model_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes]
     sizes = {name: int(graphs["sizes"][name]) for name in ("nodes", "edges", "graphs") if name in graphs["sizes"]}
     text = members["program.mlir"].decode()
     placed = [jnp.asarray(array) for array in weights]
-    return LoadedModel(path, manifest, arguments, keywords, result, text, placed, exported, recipes, sizes)
+    rest = {name: content for name, content in members.items() if name != WEIGHTS}
+    return LoadedModel(path, manifest, arguments, keywords, result, text, placed, exported, recipes, sizes, rest)
 
 
 def _typed(array: np.ndarray, dtype: str) -> np.ndarray:

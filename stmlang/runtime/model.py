@@ -20,7 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from stmlang.graph.batch import Arrays
-from stmlang.runtime.artifact import npz, platforms_of, program_members, require_writable, without_locations, write_artifact
+from stmlang.runtime.artifact import (
+    npz,
+    plain_type,
+    platforms_of,
+    program_members,
+    require_writable,
+    without_locations,
+    write_artifact,
+)
 from stmlang.runtime.compiled import Compilation, CompiledScan
 from stmlang.runtime.options import export_batch, file_path
 from stmlang.runtime.reading import refuse_effects
@@ -97,7 +105,7 @@ def export(
             "result": stored(call.result),
         },
     }
-    members["weights.npz"] = npz([_plain(array) for array in weights.arrays])
+    members["weights.npz"] = npz([plain_type(array) for array in weights.arrays])
     members["graphs.json"] = json.dumps(graphs.stored(), indent=1, sort_keys=True).encode()
     write_artifact(target, manifest, exported, members)
 
@@ -149,7 +157,7 @@ class _Weights:
         arrays, places, known = list[Any](), list[int](), dict[tuple[Any, ...], int]()
         for leaf in leaves:
             content = np.asarray(leaf)
-            key = (content.shape, str(content.dtype), hashlib.sha256(_plain(content).tobytes()).digest())
+            key = (content.shape, str(content.dtype), hashlib.sha256(plain_type(content).tobytes()).digest())
             if key not in known:
                 known[key] = len(arrays)
                 arrays.append(content)
@@ -163,11 +171,6 @@ class _Weights:
 
 def _is_weight(leaf: Any) -> bool:
     return eqx.is_array(leaf) and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _plain(array: np.ndarray) -> np.ndarray:
-    """An array of a type that numpy itself has: of bfloat16 and narrower types their bits."""
-    return array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
 
 
 @dataclass

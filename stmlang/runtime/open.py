@@ -29,8 +29,8 @@ class OpenScan:
     """What `stmlang.compile` returns for a spec with unbound axes. Callable like a `CompiledScan`, and a pytree without leaves.
 
     `finish` compiles a scan whose sizes are bound, with results of data type `dtype`; what it made is kept in `compiled`, by
-    sizes, and not stored. Where axes have `lengths`, arrays are filled up to one of few sizes and the scan is told by a mask what
-    counts of them, so that few sizes are compiled. Two are equal whose specs and options are.
+    sizes, and not stored. Where axes have `lengths`, arrays are filled up to one of few sizes and the scan is told by a mask
+    what counts of them, so that few sizes are compiled. Two are equal whose specs and options are.
     """
 
     scan: Scan

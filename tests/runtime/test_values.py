@@ -166,3 +166,13 @@ def test_messages_about_unlike_trees_are_short(kinds: tuple[str, str]) -> None:
     with pytest.raises(ValueError, match="tree") as caught:
         jax.tree.map(lambda a, _: a, ours, theirs)
     assert len(str(caught.value)) < 2000
+
+
+def test_artifacts_of_models_are_values(tmp_path: Path) -> None:
+    model, path, x = layer(one("chain")), tmp_path / "model.stmx", jnp.ones((5, 3), "float32")
+    stmlang.export(jax.tree.map(lambda array: array.astype("bfloat16"), model), x, path)
+    loaded = stmlang.load(path)
+    for other in (stmlang.load(path), pickle.loads(pickle.dumps(loaded)), copy.deepcopy(loaded)):
+        assert (loaded == other, hash(loaded) == hash(other)) == (True, True)
+        np.testing.assert_array_equal(loaded(x), other(x))
+    assert loaded != 1
