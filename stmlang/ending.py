@@ -28,7 +28,19 @@ SIGNALS = {"SIGINT": (130, "interrupted"), "SIGTERM": (143, "terminated"), "SIGH
 REFUSED, INTERNAL, BROKEN_PIPE = 1, 70, 141
 EXTRAS = {"PIL": "graphs", "optax": "demo", "sklearn": "demo", "matplotlib": "demo"}
 """The extra that a module comes with, for what is not always installed."""
-NEEDED = ("jax", "jaxlib", "numpy", "equinox", "jaxtyping", "networkx", "lark", "flatbuffers", "rich", "hypothesis")
+NEEDED = (
+    "jax",
+    "jaxlib",
+    "numpy",
+    "equinox",
+    "jaxtyping",
+    "networkx",
+    "lark",
+    "flatbuffers",
+    "rich",
+    "hypothesis",
+    "wadler_lindig",
+)
 """What is always installed."""
 
 GRACE = 1.0
