@@ -100,7 +100,7 @@ def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Arra
     direct = _direct(program, found)
     gate = direct.reshape(*direct.shape[:-STATE_AXES])
     nodes = program.dag.node_count
-    diagonal = jnp.eye(nodes, dtype=matrix.dtype) * gate.reshape(*gate.shape[:2], 1, nodes)
+    diagonal = jnp.eye(nodes, dtype=matrix.dtype)[None, None] * gate.reshape(*gate.shape[:2], 1, nodes)
     if program.scan.combine == "concat":
         matrix = (matrix + diagonal).reshape(-1, nodes, nodes)
     else:
