@@ -123,7 +123,7 @@ def _without(diagnostic: Diagnostic, folder: Path) -> Diagnostic:
     """A diagnostic in which files are named as if one stood in their folder."""
 
     def near(text: str) -> str:
-        return text.replace(f"{folder}{os.sep}", "")
+        return text.replace(f"{folder}{os.sep}", "").replace(str(folder), ".")
 
     known: dict[str, SourceFile] = {}  # one object for each file, as it was before
 

@@ -112,7 +112,7 @@ SPECS = {
     "linked.stm": ("STM1021", "`away.stm` lies outside", "links may not lead out"),
     "graph_parent.stm": ("STM3011", '"../secret.txt" lies outside', "read from the folder of the spec"),
     "graph_linked.stm": ("STM3011", '"away.txt" lies outside', "read from the folder of the spec"),
-    "graph_pipe.stm": ("STM3010", 'there is no file "pipe.txt"', "looked for in the folder of the spec"),
+    "graph_pipe.stm": ("STM3010", 'there is no file "pipe.txt"', "looked for in `.`"),
     "good.stm:other": ("STM1013", "has no scan `other`", "its scans are `s`"),
     "std:nothing": ("STM1036", "the library has no `std:nothing`", "the library holds"),
     "std:../../secret": ("STM1036", "the library has no `std:../../secret`", "the library holds"),
