@@ -60,7 +60,7 @@ def _example(example: Example, found: list[Diagnostic]) -> None:
     _case(example.wrong)
     for diagnostic in found:
         tell("")
-        write_result(render(diagnostic, False) + "\n")
+        write_result(render(diagnostic, width=room()) + "\n")
     _prose("\nWrite instead:\n")
     _case(example.right)
 

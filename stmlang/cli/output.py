@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
+from stmlang.source.columns import wrapped
 from stmlang.source.diagnostic import Diagnostic
 from stmlang.source.render import printable, render, to_json
 
@@ -17,17 +18,18 @@ def use_colour(stream: TextIO) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
-def room() -> int | None:
-    """How many columns there are for a result; None where it goes to no terminal, and lines may have any length."""
+def room(stream: TextIO | None = None) -> int | None:
+    """How many columns there are on standard output, or another stream; None where it is no terminal, and lines may have any
+    length."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or None
     except (OSError, ValueError):
         return None
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Each one rendered, with an empty line between two."""
-    blocks = [render(diagnostic, use_colour(sys.stderr)) for diagnostic in diagnostics]
+    blocks = [render(diagnostic, use_colour(sys.stderr), room(sys.stderr)) for diagnostic in diagnostics]
     if blocks:
         print("\n\n".join(blocks), file=sys.stderr)
 
@@ -64,4 +66,4 @@ def tell(text: str) -> None:
 
 def say(text: str) -> None:
     """A remark that is no part of the result."""
-    print(printable(text, keep="\n"), file=sys.stderr)
+    print("\n".join(wrapped(printable(text, keep="\n"), room(sys.stderr))), file=sys.stderr)

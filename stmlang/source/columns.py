@@ -52,15 +52,15 @@ def table(rows: Sequence[Row], left: Collection[int], width: int | None = None, 
     return lines
 
 
-def wrapped(text: str, width: int | None) -> list[str]:
-    """The lines of a text, those that are longer than `width` broken between words, and what follows set in deeper."""
+def wrapped(text: str, width: int | None, hang: int = DEEPER) -> list[str]:
+    """The lines of a text, those that are longer than `width` broken between words, and what follows set in `hang` deeper."""
     lines = text.split("\n")
     if width is None:
         return lines
     found: list[str] = []
     for line in lines:
         indent = " " * (len(line) - len(line.lstrip()))
-        deeper = indent + " " * DEEPER
+        deeper = indent + " " * hang
         parts = textwrap.wrap(
             line.strip(),
             max(width, LEAST + len(deeper)),

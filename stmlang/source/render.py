@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from stmlang.source.advice import Call, Command, Fix, Rewrite
+from stmlang.source.columns import wrapped
 from stmlang.source.diagnostic import Diagnostic, Severity
 from stmlang.source.span import Span
 
@@ -30,28 +31,43 @@ class _Mark:
     primary: bool
 
 
-def render(diagnostic: Diagnostic, colour: bool = False) -> str:
+def render(diagnostic: Diagnostic, colour: bool = False, width: int | None = None) -> str:
     """The diagnostic as lines of text without a final line end.
 
     Every place shows its source line with a line of carets (or, for labels, dashes) under it. Tabs are expanded in both, wide
-    characters count two columns, combining ones none. Characters that a terminal would obey are shown as `\ufffd`.
+    characters count two columns, combining ones none. Characters that a terminal would obey are shown as `\ufffd`. Words that are longer than `width`
+    columns go on in the next line, set in; lines of the source are as they are, and what stands behind their carets.
     """
     paint = _paint if colour else _plain
     tone = _SEVERITY_COLOURS[diagnostic.severity]
-    head = paint(f"{diagnostic.severity.value}[{diagnostic.code}]", tone) + paint(f": {printable(diagnostic.message)}", _BOLD)
-    lines = [head]
+    lines = _head(diagnostic, tone, paint, width)
     marks = [_Mark(diagnostic.span, "", True)] if diagnostic.span is not None else []
     marks += [_Mark(label.span, label.message, False) for label in diagnostic.labels]
     gutter = max((len(str(mark.span.file.position(mark.span.start)[0])) for mark in marks), default=1)
     if marks:
         lines += _places(marks, gutter, tone, paint)
-    bar = " " * gutter + paint(" = ", _FRAME)
     for kind, text in [("note", note) for note in diagnostic.notes] + [("help", diagnostic.help or "")]:
         if text:
-            first, *rest = printable(text, keep="\n").split("\n")
-            lines.append(bar + paint(kind, _BOLD) + f": {first}")
-            lines += [" " * (gutter + 9) + line for line in rest]
+            lines += _remark(kind, printable(text, keep="\n"), gutter, paint, width)
     return "\n".join(lines)
+
+
+def _head(diagnostic: Diagnostic, tone: str, paint: _Paint, width: int | None) -> list[str]:
+    """What is wrong, behind how bad it is and the code."""
+    label = f"{diagnostic.severity.value}[{diagnostic.code}]"
+    first, *rest = wrapped(f"{label}: {printable(diagnostic.message)}", width)
+    return [paint(label, tone) + paint(first.removeprefix(label), _BOLD), *(paint(line, _BOLD) for line in rest)]
+
+
+def _remark(kind: str, text: str, gutter: int, paint: _Paint, width: int | None) -> list[str]:
+    """A note or the help, all its lines under the beginning of its words."""
+    blanks = " " * gutter
+    label = f"{blanks} = {kind}:"
+    first, *rest = text.split("\n")
+    lines = wrapped(f"{label} {first}", width, len(label) - gutter)
+    for line in rest:
+        lines += wrapped(" " * (len(label) + 1) + line, width, 0)
+    return [blanks + paint(" = ", _FRAME) + paint(kind, _BOLD) + ":" + lines[0].removeprefix(label), *lines[1:]]
 
 
 def to_json(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -61,7 +61,17 @@ def test_explanations_fit(stmlang, monkeypatch, scan, width):
 def test_others_fit(stmlang, monkeypatch, words, width):
     at_width(monkeypatch, width)
     lines = stmlang(*words).out.splitlines()
-    assert max(len(line) for line in lines if not re.match(r"error|.*\|| *= note", line)) <= width  # diagnostics are as ever
+    assert max(len(line) for line in lines if not re.match(r" *\d* \|", line)) <= width  # the source is as it is
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_diagnostics_fit(stmlang, monkeypatch, width):
+    wide = stmlang("check", "std:plstm/image_q").err
+    assert max(map(len, wide.splitlines())) > 120
+    monkeypatch.setattr("stmlang.cli.output.room", lambda stream=None: width)
+    narrow = stmlang("check", "std:plstm/image_q").err
+    assert max(map(len, narrow.splitlines())) <= width
+    assert narrow.split() == wide.split()
 
 
 @pytest.mark.parametrize("scan", SCANS)

@@ -116,6 +116,26 @@ def test_colour_only_on_request_and_only_around_the_same_text() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
 
 
+def test_words_are_broken_to_fit_and_the_source_is_not() -> None:
+    text = "gate = " + "a + " * 20 + "a"
+    notes = ("one two three four five six", "first\nsecond which is far too long to fit")
+    found = Diagnostic("STM0201", "a message of several words here", Span(SourceFile("a.stm", text), 0, 4), notes, help="short")
+    assert render(found, width=40).splitlines() == [
+        "error[STM0201]: a message of several",
+        "    words here",
+        " --> a.stm:1:1",
+        "  |",
+        f"1 | {text}",
+        "  | ^^^^",
+        "  = note: one two three four five six",
+        "  = note: first",
+        "          second which is far too long",
+        "          to fit",
+        "  = help: short",
+    ]
+    assert re.sub(r"\x1b\[[0-9;]*m", "", render(found, colour=True, width=40)) == render(found, width=40)
+
+
 def test_json() -> None:
     label = Label(Span(SourceFile("o.stm", "x"), 0, 1), "here")
     assert to_json(mark("a\n\tbc", 3, 5, notes=("n",), labels=(label,))) == {
