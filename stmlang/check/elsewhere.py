@@ -45,11 +45,18 @@ SIZES_ELSEWHERE: Mapping[str, str] = {
 }
 """Other names of the sizes of the state."""
 
+TOPOLOGIES: Mapping[str, str] = {
+    **dict.fromkeys(("sequence", "seq", "line", "list", "path", "linear", "time"), "chain"),
+    **dict.fromkeys(("image", "volume", "lattice", "mesh", "plane", "array"), "grid"),
+    **dict.fromkeys(("graph", "digraph", "network", "poset"), "dag"),
+}
+"""Other names of the kinds of topology."""
+
 FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("maximum", "fmax"), "max"),
     **dict.fromkeys(("minimum", "fmin"), "min"),
     **dict.fromkeys(("ln", "logarithm"), "log"),
-    **dict.fromkeys(("logistic", "expit", "sigm"), "sigmoid"),
+    **dict.fromkeys(("logistic", "expit", "sigm", "sigma"), "sigmoid"),
     **dict.fromkeys(("fabs", "absolute"), "abs"),
     **dict.fromkeys(("clamp", "clip_by_value"), "clip"),
     **dict.fromkeys(("amax", "reduce_max", "segment_max"), "largest"),

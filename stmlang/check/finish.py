@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from stmlang.check.elsewhere import SIZES_ELSEWHERE
 from stmlang.check.finite import finite
 from stmlang.check.headers import Declared
 from stmlang.check.modes import Modes
 from stmlang.check.order import in_order, reached
 from stmlang.check.problems import Problems
 from stmlang.check.reading import Implied
-from stmlang.check.words import CORE, INPUTS
-from stmlang.scan.expression import Degree, inside
+from stmlang.check.words import CORE, INPUTS, SIZES
+from stmlang.scan.expression import Degree, Number, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology
+from stmlang.source.advice import Advice
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
+from stmlang.source.suggest import nearest
 from stmlang.syntax import tree
 
 _STATE_GATES = ("source", "transition", "mark")
@@ -54,7 +57,8 @@ def finish(problems: Problems, found: Found) -> Scan | None:
     for name in order:
         if name not in live:
             note = "it is left out, with the leaves in it"
-            problems.warn("STM1034", f"nothing uses the gate `{name}`", found.declared[name].name.span, note)
+            help = _meant(problems, found, name, clauses[name])
+            problems.warn("STM1034", f"nothing uses the gate `{name}`", found.declared[name].name.span, note, help=help)
     gates = tuple(_gate(found, name, clauses[name], name in directional) for name in order if name in live)
     varying = _varying(found)
     leaves = tuple(
@@ -72,6 +76,21 @@ def finish(problems: Problems, found: Found) -> Scan | None:
         normalize=found.modes.normalize,
         span=found.item.name.span,
     )
+
+
+def _meant(problems: Problems, found: Found, name: str, clauses: tuple[Clause, ...]) -> str | Advice | None:
+    """What a gate that nothing uses may be misspelt for: one that the scan lacks, or a size, which its head says."""
+    span = found.declared[name].name.span
+    at = span if len(clauses) == 1 else None
+    near = problems.near(name, [gate for gate in (*CORE, *INPUTS) if gate not in found.declared], at=at)
+    if near is not None:
+        return near
+    size = SIZES_ELSEWHERE.get(name) or nearest(name, SIZES)
+    match clauses:
+        case (Clause(value=Number(value=value)),) if size is not None and value.is_integer():
+            return f"did you mean `{size}`? A size is said in the head: `scan {found.item.name.text}({size} = {value:.0f})`"
+        case _:
+            return None
 
 
 def _written(found: Found, name: str) -> tuple[Clause, ...]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from stmlang.check.problems import Problems, listed
+from stmlang.check.words import CORE
 from stmlang.scan.scan import Direction, Mode
 from stmlang.scan.topology import Topology, is_regular, kind_of, ports
 from stmlang.source.advice import Advice, replaced, written
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
+from stmlang.syntax.blame import SETTING_CHOICES, setting_near
 
 MOST_DIRECTIONS = 64
 
@@ -226,3 +228,22 @@ def _senses(problems: Problems, group: list[tree.Name], names: list[str], span: 
         )
         return None
     return Direction(tuple(senses[name] for name in names))
+
+
+# --- settings that look like equations
+
+
+def without_settings(problems: Problems, equations: Sequence[tree.Equation]) -> list[tree.Equation]:
+    """The equations but for those that are settings, misspelt and with a `=`, as `stabilise = P`: these are refused."""
+    gates = {equation.target.text for equation in equations}
+    kept: list[tree.Equation] = []
+    for equation in equations:
+        name, value = equation.target, equation.value
+        word = value.name.text if isinstance(value, tree.Reference) and not equation.indices else None
+        meant = setting_near(name.text) if word is not None and word not in gates and name.text not in CORE else None
+        if word is None or meant is None or word not in SETTING_CHOICES[meant]:
+            kept.append(equation)
+            continue
+        help = replaced(f"a setting has no `=`: write `{meant} {word}`", name.span.to(value.span), f"{meant} {word}")
+        problems.error("STM2033", f"there is no setting `{name.text}`", name.span, help=help)
+    return kept

@@ -10,7 +10,7 @@ from stmlang.check.finish import Found, finish
 from stmlang.check.graphs import Graphs
 from stmlang.check.headers import Declared, declared
 from stmlang.check.matrices import warn_matrices
-from stmlang.check.modes import modes
+from stmlang.check.modes import modes, without_settings
 from stmlang.check.modules import Module
 from stmlang.check.places import Place
 from stmlang.check.problems import Problems
@@ -62,7 +62,8 @@ class ScanChecker:
 
     def run(self) -> Scan | None:
         """The scan, None after an error."""
-        equations = [part for part in self._item.body if isinstance(part, tree.Equation)]
+        every = [part for part in self._item.body if isinstance(part, tree.Equation)]
+        equations = without_settings(self._problems, every)
         settings = [part for part in self._item.body if isinstance(part, tree.Setting)]
         tracks = next((entry.span for one in equations for entry in one.indices if entry.index.text == "track"), None)
         defaults = self._parameters(tracks is not None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain, islice
 from math import prod
+from pathlib import PurePath
 from typing import assert_never
 
+from stmlang.check.elsewhere import TOPOLOGIES
 from stmlang.check.graphs import Graphs
 from stmlang.check.modules import Module, NamedTopology
 from stmlang.check.places import EscapeError, Place, locate, looked_in
@@ -17,7 +19,7 @@ from stmlang.check.words import CORE, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.scan.graph_files import FORMATS, SUFFIXES, suffix_of
 from stmlang.scan.sizes import SIZE_LIMIT
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
-from stmlang.source.advice import replaced
+from stmlang.source.advice import replaced, written
 from stmlang.source.span import Span
 from stmlang.source.suggest import nearest
 from stmlang.syntax import tree
@@ -119,6 +121,8 @@ class Topologies:
             self._problems.error("STM1011", f"`{name}` is a definition, not a topology", span)
         else:
             help = self._problems.near(name, chain(module.topologies(), _FORMS), at=span)
+            if help is None and name.lower() in TOPOLOGIES:
+                help = f"write {_FORMS[TOPOLOGIES[name.lower()]]}"
             self._problems.error("STM1003", f"there is no topology `{name}`", span, help=help)
 
     # --- calls
@@ -137,7 +141,10 @@ class Topologies:
             self._problems.error("STM3002", f"a {kind.text} is not written like this", span, help=f"write {_FORMS[kind.text]}")
         else:
             note = f"the kinds are {listed(_FORMS)}"
+            meant = TOPOLOGIES.get(kind.text.lower())
             help = self._problems.near(kind.text, _FORMS, at=kind.span)
+            if meant is not None:
+                help = f"write {_FORMS[meant]}" if meant == "dag" else written(kind.span, meant)
             self._problems.error("STM3001", f"there is no kind of topology `{kind.text}`", kind.span, note, help=help)
 
     def _regular(self, call: tree.TopologyCall, module: Module, numbers: Numbers) -> Regular | None:
@@ -240,7 +247,8 @@ class Topologies:
             return None
         if found is None:
             rule = looked_in(places)
-            beside = chain.from_iterable(_files_beside(item.path, place) for place in places)
+            files = chain.from_iterable(_files_beside(item.path, place) for place in places)
+            beside = (file for file in files if _alike(item.path, file))
             help = self._problems.near(item.path, beside, at=item.path_span, put='"{}"')
             self._problems.error("STM3010", f'there is no file "{item.path}"', item.path_span, rule, help=help)
             return None
@@ -336,6 +344,14 @@ def _tree_nodes(arity: int, depth: int) -> int:
         if total >= SIZE_LIMIT:
             break
     return total
+
+
+def _alike(path: str, other: str) -> bool:
+    """Whether one file's name may be a misspelling of another: suffix and folder, where they are the same, make no likeness."""
+    one, two = PurePath(path), PurePath(other)
+    if one.parent != two.parent or one.suffix.lower() != two.suffix.lower():
+        return True
+    return one.stem.lower() == two.stem.lower() or nearest(one.stem, (two.stem,)) is not None
 
 
 def _files_beside(path: str, place: Place) -> list[str]:

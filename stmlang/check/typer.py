@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -15,12 +16,15 @@ from stmlang.check.modules import Definition
 from stmlang.check.problems import Problems
 from stmlang.check.scope import NAMED_SIZE, Argument, Budget, NoNumber, Scope, Site, World
 from stmlang.check.values import DEEPEST, Value, combined, folded
-from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
-from stmlang.scan.expression import Number, Power, Product, Sum
+from stmlang.check.words import ALLOWED, BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
+from stmlang.scan.expression import PORT_INDICES, Number, Power, Product, Sum
+from stmlang.scan.topology import is_regular
 from stmlang.source.advice import Advice, written
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
+
+_EDGE = re.compile(r"\s*\[\s*(in|out)\s*\]")
 
 
 class Typer:
@@ -144,7 +148,7 @@ class Typer:
             return (
                 f"`{name}` stands outside of `linear`",
                 note,
-                written(span, "linear(x)") if name == "x" else "write `linear(x, e[out])`",
+                written(span, "linear(x)") if name == "x" else self._edge_features(span),
             )
         if name in INDEX_WORDS:
             return f"`{name}` is an index, not a value", "an index stands in square brackets, or behind `over =`", None
@@ -154,6 +158,15 @@ class Typer:
             arguments = "out" if name == "degree" else "..."
             return f"`{name}` is a function", None, f"call it: `{name}({arguments})`"
         return None
+
+    def _edge_features(self, span: Span) -> str:
+        """How the features of edges are read: along the index that was written, or else that the equation has or can have."""
+        if self.world.topology is not None and is_regular(self.world.topology):
+            return "write `linear(x)`: the edges of chains and grids have no features"
+        index = _EDGE.match(span.file.text, span.end)
+        allowed = () if self.site is None else (*self.site.indices, *ALLOWED.get(self.site.gate, ()))
+        word = index[1] if index else next((index for index in allowed if index in PORT_INDICES), "out")
+        return f"write `linear(x, e[{word}])`"
 
     def _visible(self, scope: Scope) -> Iterator[str]:
         """The names that a reference can have in a scope."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from stmlang.cli.output import print_json, room, say, tell, write_result
+from stmlang.cli.output import print_json, print_usage, room, tell, write_result
 from stmlang.ending import unfinished
 from stmlang.source.codes import CODES
 from stmlang.source.codes.examples import SPEC, Case, Example, examples
@@ -38,7 +38,7 @@ def explain_code(word: str, as_json: bool) -> int:
     code = word.upper()
     if code not in CODES:
         near = nearest(code, sorted(CODES))
-        say(f"stmlang explain: error: there is no code {code}" + (f"; did you mean {near}?" if near else ""))
+        print_usage("stmlang explain", f"there is no code {code}" + (f"; did you mean {near}?" if near else ""), as_json)
         return USAGE
     title, text = CODES[code]
     example = examples()[code]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stmlang.cli.options import add_json, add_settings, natural, positive
-from stmlang.cli.output import print_json, say, tell
+from stmlang.cli.output import print_json, print_usage, say, tell
 from stmlang.ending import rescuing
 from stmlang.source.wording import count
 
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     task = _task(arguments)
     if isinstance(task, str):
-        say(f"stmlang fuzz: error: {task}")
+        print_usage("stmlang fuzz", task, arguments.json)
         return USAGE
     require_folder(arguments.out)
     examples = EXAMPLES if arguments.examples is None and arguments.minutes is None else arguments.examples

@@ -8,26 +8,35 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from stmlang.cli import bench, check, compile, doctor, explain, fmt, fuzz, inspect, listing, new, show, tune
-from stmlang.cli.output import print_failure, say
+from stmlang.cli.output import print_failure, print_usage, say
 from stmlang.ending import missing, refused
 from stmlang.source.diagnostic import SpecError
+from stmlang.source.suggest import nearest
 
 COMMANDS = (check, compile, explain, tune, bench, fuzz, fmt, listing, show, new, inspect, doctor)
 """Modules with NAME, SUMMARY, `add_arguments(parser)` and `run(arguments) -> exit status`, which imports what is slow."""
 
 USAGE, REFUSED, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 1, 70, 130, 141
+_CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)\Z", re.DOTALL)
+_OPTION = re.compile(r"unrecognized arguments: (?P<word>--[\w-]+)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
+    words = sys.argv[1:] if argv is None else argv
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = _parser().parse_args(words)
     except SystemExit as stop:  # argparse has printed what it had to say
         return stop.code if isinstance(stop.code, int) else USAGE
+    except _Wrong as wrong:
+        return _usage(wrong, words)
     try:
         return _run(arguments)
     except KeyboardInterrupt:  # only where this is no process of ours: there, signals raise nothing
@@ -41,6 +50,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refused(arguments, error)
     except Exception as error:
         return _internal(arguments, error)
+
+
+def _usage(wrong: _Wrong, words: Sequence[str]) -> int:
+    """What is wrong with a command line, with the nearest of the words that it could have held."""
+    message, near = str(wrong), None
+    if (choice := _CHOICE.search(message)) is not None:
+        near = nearest(choice["word"], re.findall(r"[\w.-]+", choice["known"]))
+    elif (option := _OPTION.search(message)) is not None:
+        near = nearest(option["word"], _options(words))
+    message += f"; did you mean {near}?" if near else ""
+    as_json = "--json" in words
+    if not as_json:
+        wrong.parser.print_usage(sys.stderr)
+    print_usage(wrong.parser.prog, message, as_json)
+    return USAGE
+
+
+def _options(words: Sequence[str]) -> list[str]:
+    """The options that a command line could have, by the command in it."""
+    parser = _Parser(prog="stmlang")
+    for module in COMMANDS:
+        if module.NAME in words:
+            module.add_arguments(parser)
+            break
+    return re.findall(r"(?<!\S)--[a-z][a-z-]*", parser.format_help())
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -82,6 +116,21 @@ def _internal(arguments: argparse.Namespace, error: Exception) -> int:
     return INTERNAL
 
 
+class _Wrong(Exception):
+    """A wrong command line, and the parser that found out."""
+
+    def __init__(self, parser: argparse.ArgumentParser, message: str) -> None:
+        super().__init__(message)
+        self.parser = parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that leaves it to us how a wrong command line is told."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _Wrong(self, message)
+
+
 class _Version(argparse.Action):
     """`--version`."""
 
@@ -93,7 +142,7 @@ class _Version(argparse.Action):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="stmlang",
         description="Compile linear recurrences over directed acyclic graphs.",
         epilog="Exit status: 0 fine, 1 the spec or the data is wrong, or something cannot be read or written, 2 the command "

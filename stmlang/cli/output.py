@@ -47,6 +47,14 @@ def print_failure(diagnostics: Iterable[Diagnostic], as_json: bool) -> None:
         print_diagnostics(diagnostics)
 
 
+def print_usage(command: str, message: str, as_json: bool) -> None:
+    """What is wrong with a command line, as the last words of a command: `command` is as it was written, without arguments."""
+    if as_json:
+        print_json({"usage": message}, ok=False)
+    else:
+        say(f"{command}: error: {message}")
+
+
 def write_text(text: str) -> None:
     """A text for other programs: in UTF-8 with its own line ends, whatever the terminal speaks."""
     sys.stdout.flush()

@@ -65,7 +65,7 @@ def _another_kind(data: bytes, path: Path) -> tuple[str, str] | None:
         return "a zip archive", "name one text file"
     if data.startswith(b"\x1f\x8b"):
         return "a gzip archive", "unpack it first"
-    if path.suffix in GRAPHS:
+    if path.suffix.lower() in GRAPHS:
         return "a graph file", f'a spec takes its topology from it: `topology graph = dag from "{path.name}"`'
     if path.suffix in (".py", ".ipynb"):
         return "Python", "`stmlang.compile` takes the spec's text or path; a spec's own file ends in `.stm`"
@@ -122,5 +122,10 @@ def _neighbour(path: str | os.PathLike[str]) -> str:
         names = sorted(entry.name for entry in islice(missing.parent.iterdir(), 1000) if entry.suffix == ".stm")
     except (OSError, ValueError):
         return ABSENT
-    near = nearest(missing.name, names)
+    if missing.suffix.lower() == ".stm":  # what is the same of all makes none alike
+        near = next((name for name in names if name.lower() == missing.name.lower()), None)
+        stem = None if near else nearest(missing.stem, [name.removesuffix(".stm") for name in names])
+        near = near or (f"{stem}.stm" if stem else None)
+    else:
+        near = nearest(missing.name, names)
     return f"did you mean `{missing.with_name(near)}`?" if near else ABSENT

@@ -35,8 +35,9 @@ def render(diagnostic: Diagnostic, colour: bool = False, width: int | None = Non
     """The diagnostic as lines of text without a final line end.
 
     Every place shows its source line with a line of carets (or, for labels, dashes) under it. Tabs are expanded in both, wide
-    characters count two columns, combining ones none. Characters that a terminal would obey are shown as `\ufffd`. Words that are longer than `width`
-    columns go on in the next line, set in; lines of the source are as they are, and what stands behind their carets.
+    characters count two columns, combining ones none. Characters that a terminal would obey are shown as `\ufffd`. Words that
+    are longer than `width` columns go on in the next line, set in; lines of the source are as they are, and so is what stands
+    behind their carets.
     """
     paint = _paint if colour else _plain
     tone = _SEVERITY_COLOURS[diagnostic.severity]

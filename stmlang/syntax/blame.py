@@ -60,7 +60,7 @@ _FROM_IMPORT = re.compile(
 )
 
 
-def _setting_near(word: str) -> str | None:
+def setting_near(word: str) -> str | None:
     """The setting that a word may be meant for."""
     return _OTHER_SETTINGS.get(word.lower()) or nearest(word, SETTING_WORDS)
 
@@ -187,10 +187,29 @@ class _Blame:
                 notes=("a statement begins with the name that it gives a value to",),
                 help="a gate is said once: write all of it behind one `=`" if self._augmented() else None,
             )
+        help = self._definition()
+        message = f"`=` expected{self._after()}, found {self._found()}"
+        return Diagnostic("STM0205", message, self._behind(), help=words_of(help), fixes=fixes_of(help))
+
+    def _definition(self) -> Advice | None:
+        """`def f(a) { return a }` and `def f(a) -> a` as `def f(a) = a`."""
         first = self._first()
-        body = first is not None and self.tokens[first].kind == "DEF" and self.token.kind == "LBRACE"
-        help = "a definition is one expression: `def name(a, b) = ...`" if body else None
-        return Diagnostic("STM0205", f"`=` expected{self._after()}, found {self._found()}", self._behind(), help=help)
+        if first is None or self.previous is None or self.tokens[first].kind != "DEF":
+            return None
+        head = Span(self.source, self.tokens[first].start, self.previous.end).text
+        words = f"a definition is one expression: `{shortened(head)} = ...`"
+        if self.token.kind == "ARROW":
+            return replaced(words, self._at(self.token), "=")
+        if self.token.kind != "LBRACE":
+            return Advice(words)
+        following = self.tokens[self.at + 1]
+        value = self.tokens[self.at + 2] if following.text == "return" else following
+        last = self.tokens[self._statement_end() - 1]
+        if last.kind != "RBRACE" or value.start >= last.start:
+            return Advice(words)
+        before = self.tokens[self._statement_end() - 2].end
+        edits = (Edit(Span(self.source, self.token.start, value.start), "= "), Edit(Span(self.source, before, last.end), ""))
+        return Advice(words, (Rewrite(edits),))
 
     def _foreign(self) -> Diagnostic | None:
         """A word of another language at the beginning of a statement, or behind a value that is complete."""
@@ -223,7 +242,7 @@ class _Blame:
         if "EQUAL" not in self.expected or self.token.kind not in NAME_KINDS | {"PLUS", "MINUS"}:
             return None
         following = self.tokens[self.at + 1].kind if self.at + 1 < len(self.tokens) else "$END"
-        near = _setting_near(previous.text)
+        near = setting_near(previous.text)
         if near is not None and following not in ("EQUAL", "LSQB"):
             help = replaced(f"did you mean `{near}`?", self._at(previous), near)
             message = f"there is no setting {quoted(previous.text)}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from stmlang.source.advice import Advice, Fix, fixes_of, inserted, replaced, words_of
 from stmlang.source.diagnostic import Diagnostic, Label
 from stmlang.source.span import SourceFile, Span
-from stmlang.source.wording import quoted
+from stmlang.source.wording import quoted, shortened
 from stmlang.syntax.tree import Comment
 
 MAX_TOKENS = 100_000
@@ -85,14 +85,19 @@ _TOKEN = re.compile(
   | (?P<number>  (?: [0-9] | \.[0-9] ) (?: [eE][+-](?=[0-9]) | [\w.] )* )
   | (?P<string>  " [^"\r\n]* " | " [^"\r\n]*? (?= [ \t]{0,9} (?: as [ \t]{1,9} \w{1,30} [ \t]{0,9} )? (?: [{;\r\n] | \Z ) ) )
   | (?P<slashes> // [^\r\n]* | /\* [^*]{0,2000} (?: \*(?!/) [^*]{0,200} ){0,40} \*/ | /\* [^\r\n]* )
-  | (?P<quoted>  (?<![\w']) (?: ' [^'\r\n]* ' | ' [^'\r\n]*? (?= [ \t]{0,9} (?: [{;\r\n] | \Z ) ) | [“”„] [^“”"\r\n]* [“”"] ) )
+  | (?P<quoted>  (?<![\w']) (?: ' [^'\r\n]* ' | ' [^'\r\n]*? (?= [ \t]{0,9} (?: [{;\r\n] | \Z ) ) | [“”„] [^“”"\r\n]* [“”"]
+                                | [‘’‚] [^‘’'\r\n]* [‘’'] | « [^«»\r\n]* » ) )
   | (?P<foreign> \*\* | == | := | => | <-(?!-) | → | < (?!=) | [≤−–—×·⋅∗÷] )
   | (?P<sign>    -> | <= | [()\[\]{}+\-*/^=,.;] )
   | (?P<stray>   . )
     """,
     re.VERBOSE | re.DOTALL,
 )
-_QUOTES = "'“”„"
+_QUOTES = "'“”„\"‘’‚«»"
+_LATEX = re.compile(r"\\([A-Za-z]+)")
+_LATEX_WORDS = {"sigma": "sigmoid", "cdot": "*", "times": "*", "odot": "*", "ast": "*", "div": "/", "le": "<=", "leq": "<="}
+_DEF_HEAD = re.compile(r"[ \t]*(def[ \t]+\w+[ \t]*\([^()\r\n]*\))[ \t]*\Z")
+_DEF_BODY = re.compile(r":\s*(?:return\b[ \t]*)?(?=\S)")
 _NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -171,15 +176,17 @@ def _word(result: Lexed, text: str, start: int) -> Token:
     """A name or a keyword; a name that is not ASCII is reported and taken as a name."""
     end = start + len(text)
     if not text.isascii():
-        result.report("STM0105", f"{quoted(text)} is not a name", start, end, help=_ascii_help(text))
+        result.report("STM0105", f"{quoted(text)} is not a name", start, end, help=_ascii_help(result, text, end))
         return Token("NAME", text, start, end)
     if text.endswith("'"):
         return Token("PRIMED", text, start, end)
     return Token(ITEM_WORDS.get(text) or _SOFT_WORDS.get(text) or "NAME", text, start, end)
 
 
-def _ascii_help(text: str) -> str:
-    """What to write for a name with letters beyond ASCII: accents dropped, Greek letters spelled out."""
+def _ascii_help(result: Lexed, text: str, end: int) -> str:
+    """What to write for a name with letters beyond ASCII, which ends at `end`: accents dropped, Greek letters spelled out."""
+    if text == "σ" and result.source.text[end : end + 1] == "(" and not re.search(r"\bdef[ \t]+σ", result.source.text):
+        return "write `sigmoid`"
     parts: list[str] = []
     for character in unicodedata.normalize("NFKD", text):
         words = unicodedata.name(character, "").split()
@@ -264,9 +271,30 @@ def _stray(result: Lexed, text: str, start: int) -> Token:
         shown = f"`{text}`" if text.isprintable() else f"U+{ord(text):04X}"
         name = unicodedata.name(text, "") if not text.isascii() else ""
         described = f"{shown} ({name.lower()})" if name else shown
-        extra = _STRAY.get(text)
+        extra = _latex(result, start) or _body(result, start) or _STRAY.get(text)
         result.report("STM0101", f"stray character {described}", start, start + 1, help=extra)
     return Token("BROKEN", text, start, start + 1)
+
+
+def _latex(result: Lexed, start: int) -> Advice | None:
+    """`\\sigma` as `sigmoid`."""
+    match = _LATEX.match(result.source.text, start)
+    if match is None:
+        return None
+    meant = _LATEX_WORDS.get(match[1], match[1])
+    return replaced(f"this is no LaTeX: write `{meant}`", Span(result.source, start, match.end()), meant)
+
+
+def _body(result: Lexed, start: int) -> Advice | None:
+    """`def f(a): return a` as `def f(a) = a`."""
+    text = result.source.text
+    body = _DEF_BODY.match(text, start)
+    head = _DEF_HEAD.match(text[max(text.rfind("\n", 0, start) + 1, start - 1000) : start])
+    if body is None or head is None:
+        return None
+    blank = "" if text[start - 1].isspace() else " "
+    words = f"a definition is one expression: `{shortened(head[1])} = ...`"
+    return replaced(words, Span(result.source, start, body.end()), f"{blank}= ")
 
 
 def _number(result: Lexed, text: str, start: int) -> Token:

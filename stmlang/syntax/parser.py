@@ -165,9 +165,19 @@ class _Automaton:
 
     def _goes_on(self, at: int) -> bool:
         """Whether an equation outside of all scans follows another statement there: one finding is enough for all of them."""
+        if self._tokens[at].text == "return" and self._defines(at - 2):
+            return True
         follows = self._outside is not None and self._outside == at - 1
         self._outside = self._end(at)
         return follows and self._tokens[at + 1].kind in ("EQUAL", "LSQB")
+
+    def _defines(self, at: int) -> bool:
+        """Whether the statement that ends with token `at` is a definition that was given up at its end, as `def f(a):`."""
+        if at < 0 or self._tokens[at].kind != "BROKEN":
+            return False
+        while at > 0 and self._tokens[at - 1].kind != "SEPARATOR":
+            at -= 1
+        return self._tokens[at].kind == "DEF"
 
     def _end(self, at: int) -> int:
         """The token that ends the statement that token `at` stands in."""

@@ -88,3 +88,16 @@ def test_an_unknown_suffix_is_refused_when_the_spec_is_checked(folders: Path) ->
         assert "graphml" in found.notes[-1]
     known = text.replace('"{}"', '"x.json" as edgelist').format()
     assert not examine(open_spec(known), search_path=[folders / "a"]).failed
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "meant"),
+    [("x.csv", "X.CSV", "x.csv"), ("a.csv", "X.CSV", None), ("a.csv", "x.csv", None), ("graph.csv", "grpah.CSV", "graph.csv")],
+)
+def test_a_suffix_makes_no_likeness(tmp_path: Path, there: str, asked: str, meant: str | None) -> None:
+    (tmp_path / there).write_text("a,b\n")
+    text = f'scan s on dag from "{asked}" {{\n    source = 1\n    transition = 0.5\n}}\n'
+    if (tmp_path / asked).exists():
+        pytest.skip("the file system takes both names for one")
+    (found,) = examine(open_spec(text), search_path=[tmp_path]).diagnostics
+    assert (found.code, found.help) == ("STM3010", meant and f"did you mean `{meant}`?")

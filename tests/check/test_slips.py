@@ -94,7 +94,6 @@ def test_calls_and_commands_of_the_corpus_can_be_made(corpus: dict[str, Examined
 
 def test_commands_in_messages_exist() -> None:
     """`stmlang COMMAND` and `stmlang.NAME(` in a message are there."""
-    pytest.importorskip("stmlang.cli.show")
     known = {module.NAME for module in COMMANDS}
     for source in SOURCES:
         text = source.read_text(encoding="utf-8")
@@ -107,7 +106,6 @@ def test_commands_in_messages_exist() -> None:
 def test_a_spec_of_the_library_is_not_formatted(capsys: pytest.CaptureFixture[str]) -> None:
     from stmlang.cli import fmt
 
-    pytest.importorskip("stmlang.cli.show")
     with pytest.raises(SpecError) as caught:
         fmt._format("std:plstm/image_p", False, False)
     (found,) = caught.value.diagnostics

@@ -40,9 +40,12 @@ def test_version(stmlang):
     ("arguments", "words"),
     [
         ([], "required: COMMAND"),
-        (["chekc"], "invalid choice"),
+        (["chekc"], "did you mean check?"),
+        (["frobnicate"], "invalid choice"),
         (["check"], "FILE"),
         (["check", "a.stm", "--bogus"], "--bogus"),
+        (["check", "a.stm", "--jsn"], "unrecognized arguments: --jsn; did you mean --json?"),
+        (["explain", "a.stm", "--memory-limt=3"], "did you mean --memory-limit?"),
         (["check", "a.stm", "--set", "rows"], "NAME=VALUE"),
         (["check", "a.stm", "--set", "rows=fourteen"], "'fourteen' is not a number"),
         (["check", "a.stm", "--set", "rows=nan"], "not a finite number"),
@@ -65,6 +68,7 @@ def test_version(stmlang):
         (["new", "3d"], "not a name"),
         (["new", "a-b"], "not a name"),
         (["new", "demo", "--kind", "cube"], "invalid choice"),
+        (["new", "demo", "--kind", "imge"], "did you mean image?"),
     ],
 )
 def test_usage_errors(stmlang, arguments, words):
@@ -72,6 +76,24 @@ def test_usage_errors(stmlang, arguments, words):
     assert result.status == 2
     assert words in result.err
     assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check"], "FILE"),
+        (["chekc"], "did you mean check?"),
+        (["check", "a.stm", "--path", "nowhere"], "no folder 'nowhere'"),
+        (["explain", "STM2932"], "there is no code STM2932"),
+        (["fuzz", "--strategies", "nonsense"], "nonsense"),
+    ],
+)
+def test_usage_errors_as_json(stmlang, arguments, words):
+    result = stmlang(*arguments, "--json")
+    assert (result.status, result.err) == (2, "")
+    found = json.loads(result.out)
+    assert (list(found), found["ok"]) == (["ok", "usage"], False)
+    assert words in found["usage"]
 
 
 def failing(error: BaseException):

@@ -68,7 +68,7 @@ def test_others_fit(stmlang, monkeypatch, words, width):
 def test_diagnostics_fit(stmlang, monkeypatch, width):
     wide = stmlang("check", "std:plstm/image_q").err
     assert max(map(len, wide.splitlines())) > 120
-    monkeypatch.setattr("stmlang.cli.output.room", lambda stream=None: width)
+    monkeypatch.setattr("stmlang.cli.output.room", lambda _=None: width)
     narrow = stmlang("check", "std:plstm/image_q").err
     assert max(map(len, narrow.splitlines())) <= width
     assert narrow.split() == wide.split()

@@ -30,6 +30,19 @@ def test_a_missing_file_suggests_its_neighbour(tmp_path: Path) -> None:
     assert "image_p.stm" in (fault(caught).help or "")
 
 
+def test_a_suffix_makes_no_likeness(tmp_path: Path) -> None:
+    (tmp_path / "a.stm").touch()
+    for name, help in (("b.stm", None), ("a.STM", "a.stm")):
+        with pytest.raises(SpecError) as caught:
+            read(tmp_path / name)
+        found = fault(caught).help or ""
+        assert f"{tmp_path / help}" in found if help else "did you mean" not in found
+    (tmp_path / "a.CSV").write_text("a,b\n")
+    with pytest.raises(SpecError) as caught:
+        read(tmp_path / "a.CSV")
+    assert "a graph file" in fault(caught).message
+
+
 @pytest.mark.parametrize("path", ["no/such/folder/a.stm", "nul\0byte", ""])
 def test_paths_that_lead_nowhere(path: str) -> None:
     with pytest.raises(SpecError) as caught:
