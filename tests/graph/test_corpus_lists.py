@@ -17,6 +17,7 @@ from stmlang.check import examine, open_spec
 from stmlang.graph.readers import read_graph, read_netlist
 from stmlang.graph.readers.columns import HEADS, TAILS
 from stmlang.graph.readers.read import SUFFIXES
+from stmlang.source.diagnostic import SpecError
 from tests.graph.corpus import Bad, Good, accepted, refused_at
 
 LISTS: dict[str, Good] = {
@@ -47,6 +48,16 @@ LISTS: dict[str, Good] = {
     "a node called as a column is": ("source b\nb c\n", 3, "source>b b>c"),
     "words and numbers": ("in 1\n1 2\n2 out\n", 4, "in>1 1>2 2>out"),
     "other line ends": ("\ufeffa b\r\n\r\nb c\rc d", 4, "a>b b>c c>d"),
+    "columns of musae": ("node_1 node_2\na b\n", 2, "a>b"),
+    "numbered nodes": ("node1 node2\nnode2 node3\n", 3, "node1>node2 node2>node3"),
+    "letters that return": ("u v\nv w\n", 3, "u>v v>w"),
+    "letters alone": ("x y\n", 2, "x>y"),
+    "a word of tables that returns": ("name b\nb c\n", 3, "name>b b>c"),
+    "words of tables below others": ("a b\nid label\n", 4, "a>b id>label"),
+    "brackets in names": ("(a) (b)\nf[0] f[1]\n", 4, "(a)>(b) f[0]>f[1]"),
+    "quoted beginnings": ('"digraph" G\n"*x" "(a"\n"end"\n"\x01" "b)"\n', 7, "digraph>G *x>(a \x01>b)"),
+    "numbers, one alone below": ("1 2\n2 3\n7\n", 4, "1>2 2>3"),
+    "numbers alone": ("3\n1\n2\n", 3, ""),
     "many scripts": ("α 大\n大 é\n", 3, "α>大 大>é"),
 }
 BROKEN_LISTS: dict[str, Bad] = {
@@ -85,6 +96,32 @@ BROKEN_LISTS: dict[str, Bad] = {
     "unknown names of columns": ("u v\n1 2\n2 3\n", "STM3403", "1:1"),
     "parents and children": ("parent child\na b\n", "STM3403", "1:1"),
     "a loop": ("a b\nb b\n", "STM3405", "2:1"),
+    "letters above words": ("u v\na b\nb c\n", "STM3403", "1:1"),
+    "indices above words": ("i j\na b\n", "STM3403", "1:1"),
+    "columns of R": ("V1 V2\na b\n", "STM3403", "1:1"),
+    "numbered nodes or columns": ("node1 node2\nnode3 node4\n", "STM3403", "1:1"),
+    "numbered columns without edges": ("node1 node2\n", "STM3403", "1:1"),
+    "tuples": ("(a, b)\n(b, c)\n", "STM3403", "1:1"),
+    "pairs": ("0,1\n[1, 2]\n", "STM3403", "2:1"),
+    "sets": ("{a b}\n", "STM3403", "1:1"),
+    "Pajek": ("% x\n*Vertices 3\n1 a\n", "STM3403", "2:1"),
+    "a section of Pajek": ("a b\n*Arcs\n", "STM3403", "2:1"),
+    "DOT with braces": ("digraph G {\na -> b\n}\n", "STM3403", "1:1"),
+    "DOT, its brace below": ("digraph G\n{\na -> b\n}\n", "STM3403", "1:1"),
+    "GML": ("graph [\ndirected 1\n]\n", "STM3403", "1:1"),
+    "GML with its maker": ("Creator x\ngraph\n[\ndirected 1\n]\n", "STM3403", "1:1"),
+    "XML": ('<?xml version="1.0"?>\n<graphml>\n', "STM3403", "1:1"),
+    "NEXUS": ("#NEXUS\nBEGIN TREES\nEND\n", "STM3403", "1:1"),
+    "AIGER": ("aag 1 1 0 0 0\n2\n", "STM3403", "1:1"),
+    "a netlist": ("# c17\nINPUT(a)\nINPUT(b)\n", "STM3403", "2:1"),
+    "a raster": ("ncols 2\nnrows 1\n1 1\n", "STM3403", "1:1"),
+    "JSON": ('{"nodes": []}\n', "STM3403", "1:1"),
+    "sections": ("BEGIN\na b\nEND\n", "STM3403", "1:1"),
+    "a section's end": ("a b\nb c\nEND\n", "STM3403", "3:1"),
+    "a column of nodes": ("id\na\nb\n", "STM3403", "1:1"),
+    "an end of DOS": ("a b\n\x1a", "STM3403", "2:1"),
+    "a control character": ("a b\nb c\x07d\n", "STM3403", "2:4"),
+    "a count": ("3\n0 1\n1 2\n", "STM3403", "1:1"),
 }
 TABLES: dict[str, Good] = {
     "plain": ("from,to\na,b\nb,c", 3, "a>b b>c"),
@@ -108,6 +145,11 @@ TABLES: dict[str, Good] = {
     "numbers": ("1,2\n2,3\n", 3, "1>2 2>3"),
     "columns turned around": ("weight,target,source\n1,a,b\n", 2, "b>a"),
     "no line end": ('a,"b"', 2, "a>b"),
+    "columns of more": ("sources,targets\na,b\n", 2, "a>b"),
+    "numbered columns": ("node1,node2\na,b\nb,c\n", 3, "a>b b>c"),
+    "numbered columns and others": ("id,vertex1,vertex2,weight\n0,a,b,3\n", 2, "a>b"),
+    "lettered columns turned around": ("nodeB,nodeA\na,b\n", 2, "b>a"),
+    "of igraph": ("from,to,directed\na,b,TRUE\n", 2, "a>b"),
 }
 BROKEN_TABLES: dict[str, Bad] = {
     "empty": ("\n\n", "STM3411", ""),
@@ -133,6 +175,18 @@ BROKEN_TABLES: dict[str, Bad] = {
     "two sources": ("from,source,to\na,b,c\n", "STM3403", "1:1"),
     "parents and children": ("child,parent\na,b\n", "STM3403", "1:1"),
     "unknown names of columns": ("name,next\n1,2\n2,3\n", "STM3403", "1:1"),
+    "one end named": ("source,weight\na,3\n", "STM3403", "1:1"),
+    "one end named above words": ("source,y\na,b\n", "STM3403", "1:1"),
+    "one end named without edges": ("weight,target\n", "STM3403", "1:1"),
+    "a table of nodes": ("id,label\n1,a\n", "STM3403", "1:1"),
+    "nodes and weights": ("node,weight\na,b\n", "STM3403", "1:1"),
+    "nodes and names": ("Node ID,colour\na,red\n", "STM3403", "1:1"),
+    "people": ("name,age\nann,3\nbob,4\n", "STM3403", "1:1"),
+    "places": ("x,y\na,b\n", "STM3403", "1:1"),
+    "one parent": ("a0,parent\na,b\n", "STM3403", "1:1"),
+    "tuples": ("(a,b)\n(b,c)\n", "STM3403", "1:1"),
+    "not directed": ("Source,Target,Directed\na,b,true\nb,c,False\n", "STM3404", "3:5"),
+    "undirected by a column": ("from,to,undirected\na,b,1\n", "STM3404", "2:5"),
     "an edge twice": ("a,b\na,b\n", "STM3406", "2:1"),
     "a cycle": ("a,b\nb,a\n", "STM3405", "1:1"),
 }
@@ -193,6 +247,9 @@ SETTLED = [
     ("a,b\nb c\n", "edgelist", "a b\nb c\n", "edgelist"),
     ("a b\na c\n", "csv", "a b\na c\n", "edgelist"),
     ("u v\n1 2\n", "edgelist", "tail head\nu v\n1 2\n", "edgelist"),
+    ("source,y\na,b\n", "csv", "tail,head\nsource,y\na,b\n", "csv"),
+    ("3\n0 1\n1 2\n", "edgelist", '"3"\n0 1\n1 2\n', "edgelist"),
+    ("digraph G {\na -> b\nb -> c\n}\n", "edgelist", "digraph G {\na -> b\nb -> c\n}\n", "dot"),
 ]
 
 
@@ -205,6 +262,35 @@ def test_advice_leads_further(tmp_path: Path, text: str, format: str, better: st
         read_graph(str(path), format)
     path.write_text(better)
     assert read_graph(str(path), then).edge_count == 2
+
+
+UNSEEN = ["a\tb\tc\n", "from\tto\n", "source\tb\nsource\ta\nfrom\tto\n", "u\tv\n1\t2\n", "name\tage\na\t3\n", "#rain\tstorm\n"]
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "edgelist"])
+@pytest.mark.parametrize("text", UNSEEN)
+def test_nothing_unseen_in_what_is_said(tmp_path: Path, text: str, format: str) -> None:
+    """A tabulator would print as U+FFFD in a message or an advice."""
+    path = tmp_path / "g.txt"
+    path.write_text(text)
+    try:
+        read_graph(str(path), format)
+    except SpecError as error:
+        (found,) = error.diagnostics
+        assert not re.search(r"[\t\x00-\x1f]", f"{found.message} {found.help}")
+
+
+def test_a_lone_beginning_names_its_format(tmp_path: Path) -> None:
+    for suffix, word in (
+        ("dot", "dot"),
+        ("gml", "gml"),
+        ("net", "pajek"),
+        ("bench", "bench"),
+        ("nex", "nexus"),
+        ("aag", "aiger"),
+    ):
+        found = refused_at(tmp_path, "g.txt", TEXTS[suffix], "STM3403", "1:1")
+        assert f"as {word}`" in str(found.help)
 
 
 # Names that may be anything but empty; a list of networkx separates by blanks and quotes nothing.

@@ -13,8 +13,14 @@ HEADS = (
 UNDECIDED = ("parent", "child")
 """Names of two ends that do not say which one an edge leads to: in a tree edges lead to the parent, elsewhere rarely."""
 TYPE = ("type",)
+DIRECTED, UNDIRECTED = ("directed",), ("undirected",)
+"""Of Gephi and igraph: whether an edge has a direction, or none."""
 
 _BESIDES = re.compile(r"^(?:node|vertex)|(?:node|vertex|id|name|label|index|key)$")
+_NUMBERED = re.compile(r"(node|vertex|id)[\W_]*([0-9]|[ab])", re.IGNORECASE)
+_OF_TABLES = re.compile(r"(?:node|vertex|vertice|edge|link|id|name|label|index|key|title|weight|type|value|count|age)+s?")
+_LETTERS = ("uv", "ij", "xy")
+_LETTERED = re.compile(r"[nv][\W_]*[0-9]", re.IGNORECASE)
 
 
 def ends_of(names: Sequence[str]) -> tuple[list[int], list[int]]:
@@ -28,8 +34,36 @@ def ends_of(names: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def columns_named(names: Sequence[str], words: Sequence[str]) -> list[int]:
-    """The columns that are named by one of these words, such as `from`, `FromNodeId` or `node_from`."""
-    return [column for column, name in enumerate(names) if _word(name) in words]
+    """The columns that are named by one of these words, such as `from`, `FromNodeId`, `node_from` or `sources`."""
+    found = [_word(name) for name in names]
+    return [column for column, word in enumerate(found) if word in words or word.removesuffix("s") in words]
+
+
+def numbered_ends(names: Sequence[str]) -> tuple[int, int] | None:
+    """The columns of the tail and of the head where two are numbered, `node1,node2` or `vertexB,vertexA`: the tail is the one
+    that comes first so. None where there are no two such columns of one name, or more."""
+    found = [(match, column) for column, name in enumerate(names) if (match := _NUMBERED.fullmatch(name))]
+    if len(found) != 2 or len({match.group(1).lower() for match, _ in found}) != 1:
+        return None
+    (first, tail), (second, head) = found
+    gap = ord(second.group(2).lower()) - ord(first.group(2).lower())
+    return (tail, head) if gap == 1 else (head, tail) if gap == -1 else None
+
+
+def is_numbered(name: str) -> bool:
+    """Whether a name could be one of several numbered columns, or nodes."""
+    return _NUMBERED.match(name) is not None
+
+
+def with_word_of_tables(names: Sequence[str]) -> bool:
+    """Whether one of the names is a word for an end of an edge, or one that tables have above other columns."""
+    known = (*TAILS, *HEADS, *UNDECIDED)
+    return bool(columns_named(names, known)) or any(_OF_TABLES.fullmatch(re.sub(r"[\W_]+", "", name).lower()) for name in names)
+
+
+def letters_of_ends(names: Sequence[str]) -> bool:
+    """Whether the names are letters that often stand for two ends, `u,v`, or are numbered so, `V1,V2`."""
+    return "".join(names).lower() in _LETTERS or all(_LETTERED.fullmatch(name) for name in names)
 
 
 def _word(name: str) -> str:

@@ -12,11 +12,23 @@ whether it is a slip or two parallel edges. So is all that could be read in two 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NoReturn
 
-from stmlang.graph.readers.columns import TYPE, UNDECIDED, columns_named, ends_of
+from stmlang.graph.readers.columns import (
+    DIRECTED,
+    TYPE,
+    UNDECIDED,
+    UNDIRECTED,
+    columns_named,
+    ends_of,
+    is_numbered,
+    letters_of_ends,
+    numbered_ends,
+    with_word_of_tables,
+)
+from stmlang.graph.readers.other_formats import refuse_other_formats
 from stmlang.graph.readers.rows import BLANKS, EDGE_LIST, Cell, Row, Style, rows, separator_of
 from stmlang.graph.readers.text import Graph, GraphFile, Place
 
@@ -27,15 +39,22 @@ _COMMENT = re.compile(r"#|%|//")
 _SPACE = re.compile(r"\s")
 _DOUBTFUL = re.compile(r"[^\w.]")
 """In a file without edges, a sign in a name may have been meant to separate two of them."""
+_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufeff]")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_SECTION = re.compile(
+    r"[@\[<]?(?:begin|end|nodes?|vertex|vertices|edges?|arcs?|links?|graph|ids?|names?|labels?)[\]>]?", re.IGNORECASE
+)
+"""Lone in a row, a word about what follows rather than a node."""
+_NO, _YES = ("false", "f", "no", "n", "0", "undirected"), ("true", "t", "yes", "y", "1", "undirected")
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of the ends and of the type, and how many columns there are."""
+    """The columns of the ends, those that may say that an edge has no direction and by which words, and how many there are."""
 
     tail: int
     head: int
-    type: int | None
+    undirected: tuple[tuple[int, tuple[str, ...]], ...]
     count: int
 
 
@@ -48,10 +67,13 @@ class _List:
     separator: str
     columns: _Columns | None
     doubtful: Cell | None = None
+    alone: list[Cell] = field(default_factory=list[Cell])
 
     def row(self, row: Row) -> None:
         """An edge, or a node alone."""
+        self.refuse_brackets(row)
         if len(row) == 1 and not self.style.table and self.separator in (BLANKS, "->"):
+            self.alone.append(row[0])
             self.name(row[0])
             if not row[0].quoted and _DOUBTFUL.search(row[0].text):
                 self.doubtful = self.doubtful or row[0]
@@ -70,8 +92,10 @@ class _List:
                     f"the count of cells in this row is {len(row)}, not {columns.count} as in the row that names the columns"
                 )
                 file.refuse("STM3403", message, _place(row), "put names into quotes that hold a separator")
-            if columns.type is not None and row[columns.type].text.strip().lower() == "undirected":
-                file.refuse("STM3404", "this edge has no direction", row[columns.type].at, "write `Directed` where it has one")
+            for column, words in columns.undirected:
+                if row[column].text.strip().lower() in words:
+                    help = "write each edge from its tail to its head and leave this column out"
+                    file.refuse("STM3404", "this edge has no direction", row[column].at, help)
             return row[columns.tail], row[columns.head]
         if len(row) < 2:
             help = "an edge has two ends; where blanks separate the names, `as edgelist`, a node may stand alone"
@@ -81,8 +105,8 @@ class _List:
                 self.refuse_signs(cell)
             help = "give each edge a row of its own"
             if self.separator != "->":
-                names = self.separator.join(("tail", "head", "weight"))
-                help += f"; for a weight or the like name the columns in a first row, `{names}`"
+                names = _as_row(self.separator, "tail", "head", "weight")
+                help += f"; for a weight or the like name the columns in a first row, {names}"
             file.refuse("STM3403", f"{_shown(row[2])} behind the two ends of an edge", row[2].at, help)
         return row[0], row[1]
 
@@ -92,6 +116,7 @@ class _List:
         if not text:
             file.refuse("STM3403", "a name is missing here", cell.at, "an edge has two ends, each with a name")
         if not cell.quoted and not text.isalnum():
+            self.refuse_unseen(cell)
             if self.style.table:
                 self.refuse_spaces(cell, re.compile(r"[\t\v\f]"))
             else:
@@ -99,6 +124,39 @@ class _List:
                 self.refuse_other_separators(cell)
                 self.refuse_spaces(cell, _SPACE)
         return self.graph.node(text, cell.at)
+
+    def refuse_brackets(self, row: Row) -> None:
+        """Refuses a row in brackets, as programs print pairs."""
+        first, last = row[0], row[-1]
+        sign = first.text[:1]
+        closing = _BRACKETS.get(sign)
+        if closing is None or len(row) == 1 or first.quoted or last.quoted or not last.text.endswith(closing):
+            return
+        if first.text.count(sign) > first.text.count(closing) and last.text.count(closing) > last.text.count(sign):
+            help = "write the two names alone, `a b`, or put names into quotes that have brackets"
+            self.graph.file.refuse("STM3403", f"this row stands in brackets, `{sign}` and `{closing}`", _place(row), help)
+
+    def refuse_unseen(self, cell: Cell) -> None:
+        """Refuses a character that nobody sees, which hardly belongs to the name."""
+        found = _UNSEEN.search(cell.text)
+        if found is not None:
+            at = (cell.at[0] + found.start(), cell.at[0] + found.end())
+            message = f"a control character, U+{ord(found.group()):04X}, inside of a name"
+            self.graph.file.refuse("STM3403", message, at, "remove it, or put the name into quotes if it belongs to it")
+
+    def refuse_alone(self) -> None:
+        """Refuses rows of one word that speak of what follows: a section's beginning, or the count of nodes or edges."""
+        graph, ends = self.graph, {*self.graph.tails, *self.graph.heads}
+        for cell in self.alone if graph.tails else self.alone[:1]:
+            if not cell.quoted and _SECTION.fullmatch(cell.text) and graph.number[cell.text] not in ends:
+                help = f'remove it if it is none; put `"{cell.text}"` into quotes if it is'
+                graph.file.refuse("STM3403", f"is {_shown(cell)} a node?", cell.at, help)
+        first = self.alone[0] if self.alone and graph.tails and self.columns is None else None
+        if first is None or first.quoted or first.at[0] > graph.edge_at[0][0] or first.text != graph.names[0]:
+            return
+        if all(_INTEGER.fullmatch(name) for name in graph.names):
+            help = f'remove it if it counts nodes or edges; put `"{first.text}"` into quotes if it is a node'
+            graph.file.refuse("STM3403", f"is {_shown(first)} a node, or a count?", first.at, help)
 
     def refuse_signs(self, cell: Cell) -> None:
         """Refuses what is no name but a sign, or the beginning of a comment."""
@@ -113,6 +171,9 @@ class _List:
         if _COMMENT.match(text):
             help = f'put a name into quotes, `"{text}"`, and a blank behind the sign of a comment'
             file.refuse("STM3403", f"is `{text}` a name or a comment?", cell.at, help)
+        if text.startswith("*"):
+            help = f'read a file of Pajek `as pajek`; put `"{text}"` into quotes if it is a name'
+            file.refuse("STM3403", f"is `{text}` a name, or does a section of another format begin?", cell.at, help)
         if text.endswith(":"):
             help = f'give each edge a row of its own, `a b`; put `"{text}"` into quotes if it is a name'
             file.refuse("STM3403", f"is `{text}` a name, or do others follow that it leads to?", cell.at, help)
@@ -145,15 +206,22 @@ def read(file: GraphFile) -> Graph:
 
 def edges(file: GraphFile, style: Style) -> Graph:
     """The graph of a list that is written in one of the styles."""
+    refuse_other_formats(file)
     separator = separator_of(file, style)
     given = rows(file, style, separator)
     first = next(given, None)
     if first is None:
         return Graph(file)
     columns = _columns(file, first)
+    pending = list[Row]()
+    if columns is None and len(first) == 2 and numbered_ends([cell.text for cell in first]) is not None:
+        pending = list(given)
+        columns = _numbered_columns(file, first, pending)
     found = _List(Graph(file), style, separator, columns)
+    given = chain(pending, given)
     for row in given if columns is not None else chain((first,), given):
         found.row(row)
+    found.refuse_alone()
     if columns is not None:
         _refuse_columns_that_are_nodes(found.graph, first, columns)
     else:
@@ -173,15 +241,33 @@ def _columns(file: GraphFile, row: Row) -> _Columns | None:
     if tails and heads and len(tails) + len(heads) > 2:
         file.refuse("STM3403", "which of these columns are the ends of the edges?", _place(row), help + " alone")
     if not tails or not heads:
+        ends = numbered_ends(names) if len(names) > 2 and not tails and not heads else None
+        return None if ends is None else _columns_of(names, *ends)
+    return _columns_of(names, tails[0], heads[0])
+
+
+def _columns_of(names: list[str], tail: int, head: int) -> _Columns:
+    words = ((TYPE, ("undirected",)), (DIRECTED, _NO), (UNDIRECTED, _YES))
+    undirected = tuple((column, no) for kind, no in words for column in columns_named(names, kind))
+    return _Columns(tail, head, undirected, len(names))
+
+
+def _numbered_columns(file: GraphFile, first: Row, below: list[Row]) -> _Columns | None:
+    """The columns of a first row `node1,node2`, None if the rows below show that it is an edge. Refuses what may be both."""
+    names = [cell.text for cell in first]
+    others = [cell.text for row in below for cell in row]
+    if any(name in others for name in names):
         return None
-    types = columns_named(names, TYPE)
-    return _Columns(tails[0], heads[0], types[0] if types else None, len(row))
+    if not below or any(is_numbered(name) for name in others):
+        _refuse_edge_or_columns(file, first)
+    ends = numbered_ends(names)
+    return None if ends is None else _columns_of(names, *ends)
 
 
 def _refuse_columns_that_are_nodes(graph: Graph, first: Row, columns: _Columns) -> None:
     """Refuses a first row that would name columns if its names were not those of nodes, too."""
-    help = "put a row `tail" + f"{graph.file.text[first[0].at[1] : first[1].at[0]]}head` above it if it is an edge, "
-    help += "or name the columns so"
+    separator = graph.file.text[first[0].at[1] : first[1].at[0]]
+    help = f"put a row {_as_row(separator, 'tail', 'head')} above it if it is an edge, or name the columns so"
     if not graph.names:
         graph.file.refuse("STM3403", "is this an edge, or the names of columns without edges?", _place(first), help)
     for column in (columns.tail, columns.head):
@@ -193,14 +279,29 @@ def _refuse_columns_that_are_nodes(graph: Graph, first: Row, columns: _Columns) 
 
 
 def _refuse_nodes_that_are_columns(graph: Graph, first: Row) -> None:
-    """Refuses a first row of words, none of which returns, above rows of nothing but numbers."""
-    if len(first) != 2 or len(graph.names) < 3 or any(_INTEGER.fullmatch(name) for name in graph.names[:2]):
+    """Refuses a first row of words, neither of which returns, that may name columns: above rows of nothing but numbers all
+    words may, elsewhere those of tables."""
+    if len(first) != 2 or {*graph.tails[1:], *graph.heads[1:]} & {0, 1}:
         return
-    ends = {*graph.tails[1:], *graph.heads[1:]}
-    if not ends & {0, 1} and all(_INTEGER.fullmatch(name) for name in graph.names[2:]):
-        help = "remove it if it names columns; if it is an edge, put a row above that does: `tail"
-        help += f"{graph.file.text[first[0].at[1] : first[1].at[0]]}head`"
-        graph.file.refuse("STM3403", "is this an edge, or are these the names of columns?", _place(first), help)
+    words = [cell.text for cell in first]
+    above_numbers = len(graph.names) > 2 and all(_INTEGER.fullmatch(name) for name in graph.names[2:])
+    if any(_INTEGER.fullmatch(word) for word in words):
+        return
+    if above_numbers or with_word_of_tables(words) or (len(graph.tails) > 1 and letters_of_ends(words)):
+        _refuse_edge_or_columns(graph.file, first)
+
+
+def _refuse_edge_or_columns(file: GraphFile, first: Row) -> NoReturn:
+    row = _as_row(file.text[first[0].at[1] : first[1].at[0]], "tail", "head")
+    help = (
+        f"if it names columns, write {row} for the two ends, or remove it; if it is an edge, put a row above that does: {row}"
+    )
+    file.refuse("STM3403", "is this an edge, or are these the names of columns?", _place(first), help)
+
+
+def _as_row(separator: str, *names: str) -> str:
+    """Names as the file's rows are written; a tabulator in backquotes would not be seen."""
+    return f"`{' '.join(names)}`, separated by tabs" if "\t" in separator else f"`{separator.join(names)}`"
 
 
 def _place(row: Row) -> Place:

@@ -7,6 +7,7 @@ any other further image is refused.
 
 from __future__ import annotations
 
+import struct
 import warnings
 from dataclasses import dataclass
 from io import BytesIO
@@ -135,4 +136,11 @@ def _refuse_many_cells(file: GraphFile, rows: int, columns: int) -> None:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).partition("\n")[0] or type(error).__name__
+    """Why a decoder gave up. Only of bytes that it refuses itself does it speak so that a reader understands."""
+    match error:
+        case struct.error() | EOFError():
+            return "it ends too early, or is damaged"
+        case OSError() | SyntaxError() if str(error):
+            return str(error).partition("\n")[0]
+        case _:
+            return "its tags are missing or damaged"

@@ -133,7 +133,7 @@ def _is_comment(file: GraphFile, style: Style, start: int, end: int) -> bool:
         word = file.text[sign.end() - 1 : end]
         if not re.match(r"[#%/](?:[#%/!\s]|$)", word) and not _names_columns(word[1:]):
             help = 'write a blank behind the sign for a comment, and quotes for a name: `"#1"`'
-            file.refuse("STM3403", f"is `{file.text[start:end].strip()}` a comment or a row?", (start, end), help)
+            file.refuse("STM3403", f"is `{' '.join(file.text[start:end].split())}` a comment or a row?", (start, end), help)
     return True
 
 
