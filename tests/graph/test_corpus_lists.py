@@ -147,6 +147,7 @@ TABLES: dict[str, Good] = {
     "no line end": ('a,"b"', 2, "a>b"),
     "columns of more": ("sources,targets\na,b\n", 2, "a>b"),
     "numbered columns": ("node1,node2\na,b\nb,c\n", 3, "a>b b>c"),
+    "numbered columns above names like them": ("id1,id2\nIdaho,Iowa\n", 2, "Idaho>Iowa"),
     "numbered columns and others": ("id,vertex1,vertex2,weight\n0,a,b,3\n", 2, "a>b"),
     "lettered columns turned around": ("nodeB,nodeA\na,b\n", 2, "b>a"),
     "of igraph": ("from,to,directed\na,b,TRUE\n", 2, "a>b"),

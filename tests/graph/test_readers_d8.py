@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 from io import BytesIO
@@ -228,8 +229,10 @@ def test_every_cut_of_a_tiff_is_refused(tmp_path: Path, name: str) -> None:
     content = FILES[name]
     assert isinstance(content, bytes)
     for size in range(len(content) // 2):
-        with pytest.raises(SpecError):
+        with pytest.raises(SpecError) as error:
             read(tmp_path, "g.tif", content[:size])
+        (found,) = error.value.diagnostics
+        assert not re.search(r"unpack|buffer|object|: [0-9]+$", found.message)  # what Python says of its own
 
 
 @settings(max_examples=100, deadline=None)

@@ -18,6 +18,7 @@ DIRECTED, UNDIRECTED = ("directed",), ("undirected",)
 
 _BESIDES = re.compile(r"^(?:node|vertex)|(?:node|vertex|id|name|label|index|key)$")
 _NUMBERED = re.compile(r"(node|vertex|id)[\W_]*([0-9]|[ab])", re.IGNORECASE)
+_NUMBERED_NODE = re.compile(r"(?:node|vertex|id)[\W_]*(?:[0-9]+|[a-z])", re.IGNORECASE)
 _OF_TABLES = re.compile(r"(?:node|vertex|vertice|edge|link|id|name|label|index|key|title|weight|type|value|count|age)+s?")
 _LETTERS = ("uv", "ij", "xy")
 _LETTERED = re.compile(r"[nv][\W_]*[0-9]", re.IGNORECASE)
@@ -52,7 +53,7 @@ def numbered_ends(names: Sequence[str]) -> tuple[int, int] | None:
 
 def is_numbered(name: str) -> bool:
     """Whether a name could be one of several numbered columns, or nodes."""
-    return _NUMBERED.match(name) is not None
+    return _NUMBERED_NODE.fullmatch(name) is not None
 
 
 def with_word_of_tables(names: Sequence[str]) -> bool:
