@@ -294,7 +294,7 @@ def _refuse_nodes_that_are_columns(graph: Graph, first: Row) -> None:
 def _refuse_edge_or_columns(file: GraphFile, first: Row) -> NoReturn:
     row = _as_row(file.text[first[0].at[1] : first[1].at[0]], "tail", "head")
     help = (
-        f"if it names columns, write {row} for the two ends, or remove it; if it is an edge, put a row above that does: {row}"
+        f"if it is an edge, put a row above that names the columns, {row}; if it names them, call the two ends so, or remove it"
     )
     file.refuse("STM3403", "is this an edge, or are these the names of columns?", _place(first), help)
 

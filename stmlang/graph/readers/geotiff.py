@@ -137,6 +137,8 @@ def _refuse_many_cells(file: GraphFile, rows: int, columns: int) -> None:
 
 def _reason(error: Exception) -> str:
     """Why a decoder gave up. Only of bytes that it refuses itself does it speak so that a reader understands."""
+    if isinstance(error, SyntaxError) and isinstance(error.__cause__, Exception):  # Pillow's wrapping of any of the others
+        error = error.__cause__
     match error:
         case struct.error() | EOFError():
             return "it ends too early, or is damaged"
