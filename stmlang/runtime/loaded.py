@@ -15,7 +15,8 @@ from jaxtyping import Array
 from stmlang.graph.shapes import Shape
 from stmlang.lower.states import State
 from stmlang.runtime.artifact import arguments_of
-from stmlang.runtime.calling import Program, program_call
+from stmlang.runtime.calling import program_call
+from stmlang.runtime.primitives import Program
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
 from stmlang.runtime.signature import Signature, call_error, is_array, jax_type
 from stmlang.source import short
@@ -57,14 +58,19 @@ class LoadedScan:
 
     @cached_property
     def _call(self) -> Program:
-        return program_call(self.exported, self.tables, symbolic=self.manifest["batch"] == "symbolic")
+        symbolic, source = (
+            self.manifest["batch"] == "symbolic",
+            'compile it for training: `stmlang.compile(spec, mode="training")`',
+        )
+        return program_call(self.exported, self.tables, symbolic=symbolic, path=self.path, source=source)
 
     def __call__(self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None) -> Any:
         """The result, batched as exported: all arguments have the batch axis in front, unless the artifact has none. `jax.vmap`
-        adds another one.
+        adds another one, and `jax.grad` differentiates it once if it was compiled for training.
 
         Artifacts with state take `initial` and return `(result, final state)`. Raises SpecError (STM5310-STM5313) for another
-        platform, data type, shape or name than the artifact was made for, naming both.
+        platform, data type, shape or name than the artifact was made for, naming both; STM5314 for derivatives that it does not
+        hold.
         """
         inputs, dtype = {"q": q, "k": k, "v": v}, self.signature.dtype
         check_platform(self.path, self.manifest)

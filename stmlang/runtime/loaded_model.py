@@ -18,7 +18,8 @@ from jaxtyping import Array
 from stmlang.graph.batch import Batch, Bucket, batch
 from stmlang.graph.dag import DAG
 from stmlang.runtime.artifact import npz, plain_type
-from stmlang.runtime.calling import Program, program_call
+from stmlang.runtime.calling import program_call
+from stmlang.runtime.primitives import Program
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
 from stmlang.runtime.recipes import Recipe, recipe_from
 from stmlang.runtime.signature import call_error
@@ -93,7 +94,7 @@ class LoadedModel:
         `jax.vmap` maps it in any case, and `jax.grad` differentiates it once.
 
         Raises SpecError (STM5310 to STM5312) for another platform, data type, shape or structure than it was made for, naming
-        both.
+        both; STM5314 for a derivative that it does not hold.
         """
         check_platform(self.path, self.manifest)
         given = self._given(arguments, keywords)
@@ -119,7 +120,8 @@ class LoadedModel:
 
     @cached_property
     def _call(self) -> Program:
-        return program_call(self.exported, self.weights, symbolic=self.manifest["batch"] == "symbolic")
+        symbolic, source = self.manifest["batch"] == "symbolic", "export it with its derivative: `differentiable=True`"
+        return program_call(self.exported, self.weights, symbolic=symbolic, path=self.path, source=source)
 
     def _given(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Given | tuple[GraphNode, Any]]:
         if len(arguments) != len(self.arguments) or set(keywords) != set(self.keywords):

@@ -151,6 +151,42 @@ def test_the_same_model_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.parametrize("size", [None, "symbolic"])
+def test_derivatives_that_are_not_stored_are_refused_where_they_are_used(tmp_path: Path, size: Any) -> None:
+    def model(x: Any) -> Any:
+        return (jnp.tanh(x) ** 2).sum()
+
+    def looped(function: Any) -> Any:
+        return lambda x: jax.lax.scan(lambda c, _: (c * function(c), None), x, None, length=2)[0].sum()
+
+    x = jnp.full((2, 3), 0.3)
+    for name, with_derivative in (("one", True), ("none", False)):
+        stmlang.export(model, x, tmp_path / name, batch=size, differentiable=with_derivative)
+    one, none = stmlang.load(tmp_path / "one"), stmlang.load(tmp_path / "none")
+    reverse = jax.grad(one)
+    for function in (reverse, jax.jit(reverse), jax.grad(jax.checkpoint(one)), jax.grad(lambda x: jax.vmap(one)(x[None])[0])):
+        np.testing.assert_allclose(function(x), jax.grad(model)(x), rtol=1e-5)
+    np.testing.assert_allclose(jax.grad(looped(one))(x), jax.grad(looped(model))(x), rtol=1e-5)
+    for constant in (none(x), reverse(x)):
+        function = none if constant.ndim == 0 else reverse
+        held = jax.grad(lambda x, function=function: (x * jax.lax.stop_gradient(function(x))).sum())(x)
+        np.testing.assert_allclose(held, jnp.broadcast_to(constant, x.shape), rtol=1e-6)
+    refused: list[tuple[Any, str]] = [(transform(none), "holds no derivative") for transform in (jax.grad, jax.jacfwd)]
+    refused += [(jax.vmap(jax.grad(none)), "holds no derivative"), (jax.jit(jax.grad(none)), "holds no derivative")]
+    second = [
+        jax.hessian(one),
+        jax.vmap(jax.hessian(one)),
+        jax.jit(jax.hessian(one)),
+        jax.jacrev(reverse),
+        jax.hessian(looped(one)),
+    ]
+    second += [jax.jacfwd(one), jax.jit(jax.jacfwd(one)), jax.jacrev(jax.jacfwd(one)), jax.grad(lambda x: reverse(x).sum())]
+    for number, (function, text) in enumerate([*refused, *((function, "reverse mode only") for function in second)]):
+        with pytest.raises(stmlang.SpecError, match=text) as error:
+            function(x[None] if number in (2, len(refused) + 1) else x)
+        assert error.value.diagnostics[0].code == "STM5314"
+
+
 @pytest.mark.parametrize("size", [None, 2])
 def test_a_fixed_call_is_mapped_in_a_loop(tmp_path: Path, size: int | None) -> None:
     linear = eqx.nn.Linear(3, 2, key=jax.random.key(0))

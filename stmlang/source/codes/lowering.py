@@ -131,6 +131,12 @@ LOWERING: dict[str, tuple[str, str]] = {
         "initial state that the artifact does not take, or lacks",
         "A program is exported with or without states; one with them always takes an initial state and returns the final one.",
     ),
+    "STM5314": (
+        "derivative that the artifact does not hold",
+        "An artifact holds programs: that of what was exported and, if that can be differentiated, that of its first "
+        "derivative in reverse mode. Forward mode, second derivatives and those of a program that was stored alone "
+        "are in none.",
+    ),
     "STM5401": (
         "measurements cannot be kept",
         "`stmlang tune` and `stmlang doctor --calibrate` write what they measured to the user's cache: `$STMLANG_CACHE`, else "
