@@ -13,9 +13,10 @@ import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
-from stmlang.graph.batch import Batch, Bucket, batch
+from stmlang.graph.batch import Arrays, Batch, Bucket, batch
 from stmlang.graph.dag import DAG
 from stmlang.runtime.artifact import npz, plain_type
 from stmlang.runtime.calling import program_call
@@ -26,6 +27,7 @@ from stmlang.runtime.signature import call_error
 from stmlang.runtime.structure import (
     ArrayNode,
     Given,
+    GivenGraphs,
     GraphNode,
     Node,
     flattened,
@@ -99,12 +101,13 @@ class LoadedModel:
         check_platform(self.path, self.manifest)
         given = self._given(arguments, keywords)
         single = self._single([one for one in given if isinstance(one, Given)])
+        graphs = self._one_batch([one for one in given if isinstance(one, GivenGraphs)])
         leaves: list[Any] = []
         for one in given:
             if isinstance(one, Given):
                 leaves.append(jnp.asarray(one.array)[None] if single else one.array)
             else:
-                leaves += self._tables_of(*one)
+                leaves += self._tables_of(one, graphs)
         found = self._call(leaves)
         return rebuilt(self.result, iter([array[0] for array in found] if single else found))
 
@@ -123,7 +126,7 @@ class LoadedModel:
         symbolic, source = self.manifest["batch"] == "symbolic", "export it with its derivative: `differentiable=True`"
         return program_call(self.exported, self.weights, symbolic=symbolic, path=self.path, source=source)
 
-    def _given(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Given | tuple[GraphNode, Any]]:
+    def _given(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Given | GivenGraphs]:
         if len(arguments) != len(self.arguments) or set(keywords) != set(self.keywords):
             wanted = [
                 f"{len(self.arguments)} argument{'s' * (len(self.arguments) != 1)}",
@@ -164,25 +167,73 @@ class LoadedModel:
                 raise call_error("STM5312", f"artifact `{self.path}` {wanted}; given was {found}", help=help)
         return size == "symbolic" and alone
 
-    def _tables_of(self, node: GraphNode, given: Any) -> list[Any]:
-        """The tables of graphs, made once for each batch."""
-        graphs = given
+    def _one_batch(self, given: Sequence[GivenGraphs]) -> tuple[str, Batch] | None:
+        """The batch that was given for graphs, and the first place that it was given in; None if all places hold tables that
+        are made already. Raises SpecError (STM5312) for two batches."""
+        first: tuple[GivenGraphs, Batch] | None = None
+        for one in given:
+            if is_tables(one.graphs) or (first is not None and one.graphs is first[0].graphs):
+                continue
+            found = self._batch_of(one)
+            if first is None:
+                first = one, found
+            elif found is not first[1] and not all(map(np.array_equal, found.arrays, first[1].arrays)):
+                raise self._two_batches(first[0].place, one.place)
+        return None if first is None else (first[0].place, first[1])
+
+    def _batch_of(self, given: GivenGraphs) -> Batch:
+        graphs = given.graphs
         if not isinstance(graphs, Batch):
             if not isinstance(graphs, (DAG, list, tuple)):
                 help = "make them with `loaded.batch(graphs)`, which also lays out features"
-                message = f"artifact `{self.path}` takes graphs where {type(graphs).__name__} was given"
+                message = f"{given.place} of artifact `{self.path}` takes graphs where {type(graphs).__name__} was given"
                 raise call_error("STM5312", message, help=help)
             graphs = self.batch(cast(Any, graphs))
         bucket, room = graphs.bucket, self.recipes[0].room if self.recipes else None
         sizes = {"nodes": bucket.nodes, "edges": bucket.edges, "graphs": bucket.graphs}
         if any(sizes[name] != size for name, size in self.sizes.items()) or (room is not None and graphs.room != room):
-            message = f"artifact `{self.path}` is for batches of another bucket than this one"
-            raise call_error("STM5312", message, help="fill the batch up to it: `loaded.batch(graphs)`")
+            raise self._other_bucket()
+        return graphs
+
+    def _tables_of(self, given: GivenGraphs, graphs: tuple[str, Batch] | None) -> list[Any]:
+        """The tables of graphs, made once for each batch, or those that were given."""
+        if not is_tables(given.graphs):
+            assert graphs is not None
+            return self._made(given.node.recipe, graphs[1])
+        tables, number = [jnp.asarray(table) for table in jax.tree.leaves(given.graphs)], given.node.recipe
+        compilation: Any = getattr(given.graphs, "compilation", None)
+        if (compilation is None) != (number is None) or (number is not None and not self.recipes[number].same(compilation)):
+            wanted = "`batch.arrays`" if number is None else "the scan on graphs that it was exported with"
+            message = f"{given.place} of artifact `{self.path}` is {wanted}; given were the tables of something else"
+            raise call_error("STM5312", message, help="give the batch itself, `loaded.batch(graphs)`, and all tables are made")
+        if tuple(ArrayNode(tuple(table.shape), str(table.dtype)) for table in tables) != given.node.tables:
+            raise self._other_bucket()
+        if graphs is not None and not any(isinstance(table, Tracer) for table in tables):
+            place, found = graphs
+            if not all(map(np.array_equal, tables, self._made(number, found))):
+                raise self._two_batches(place, given.place)
+        return tables
+
+    def _made(self, recipe: int | None, graphs: Batch) -> list[Any]:
         made = self._tables.setdefault(graphs, {})
-        if node.recipe not in made:
-            tables = graphs.arrays if node.recipe is None else self.recipes[node.recipe].tables(graphs)
-            made[node.recipe] = [jax.device_put(table) for table in tables]
-        return made[node.recipe]
+        if recipe not in made:
+            tables = graphs.arrays if recipe is None else self.recipes[recipe].tables(graphs)
+            with jax.ensure_compile_time_eval():  # they outlive a trace
+                made[recipe] = [jax.device_put(table) for table in tables]
+        return made[recipe]
+
+    def _other_bucket(self) -> Exception:
+        message = f"artifact `{self.path}` is for batches of another bucket than this one"
+        return call_error("STM5312", message, help="fill the batch up to it: `loaded.batch(graphs)`")
+
+    def _two_batches(self, first: str, second: str) -> Exception:
+        message = f"one call of artifact `{self.path}` is about one batch; {first} and {second} are of two different ones"
+        return call_error("STM5312", message, help="make it once, `b = loaded.batch(graphs)`, and give it in all places")
+
+
+def is_tables(given: Any) -> bool:
+    """Whether something holds tables of graphs that are made already: `batch.arrays`, or a scan on a batch, `op.at(batch)`."""
+    return isinstance(given, Arrays) or hasattr(given, "compilation")
 
 
 def model_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes]) -> LoadedModel:

@@ -1,7 +1,7 @@
 """Stored programs as primitives of JAX, mapped and differentiated as far as what is stored goes.
 
-`custom_vmap` in `custom_vjp` would answer forward mode with an error of JAX's, second derivatives with an endless recursion. Here
-the call of a program is one primitive, and the tangents of its results are another, linear in those of its arguments, that can
+`custom_vmap` in `custom_vjp` would answer forward mode with an error of JAX, second derivatives with an endless recursion.
+Here the call of a program is one primitive, the tangents of its results are another, linear in those of its arguments, that can
 be transposed and mapped. Where the transpose is not known, or the tangents themselves are asked for, the error is the program's
 own. It is raised where a derivative is used, so that `jax.lax.stop_gradient` keeps it away.
 """
@@ -51,7 +51,7 @@ def is_float(array: Any) -> bool:
 
 
 def _no_tangent(array: Any) -> Any:
-    return ad.Zero(cast(Any, jax.typeof(array)).to_tangent_aval())
+    return ad.Zero(jax.typeof(array).to_tangent_aval())
 
 
 def _in_front(array: Array, axis: int | None, size: int) -> Array:

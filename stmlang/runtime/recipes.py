@@ -96,11 +96,18 @@ class Recipe:
             found.update(np.ascontiguousarray(table).tobytes())
         return found.hexdigest()
 
+    def same(self, compilation: Compilation) -> bool:
+        """Whether a scan was compiled for what this recipe is for, so that its tables are those of the recipe."""
+        return self._plain() == Recipe.of(compilation)._plain()
+
     def stored(self) -> dict[str, Any]:
         """The recipe as JSON values."""
+        return {**self._plain(), "digest": self.digest()}
+
+    def _plain(self) -> dict[str, Any]:
         config = {name: list(value) if isinstance(value, tuple) else value for name, value in self.config.items()}
         plain = {name: getattr(self, name) for name in ("dtype", "mode", "batch", "memory_limit", "strategy")}
-        return {**plain, "scan": scan_json(self.scan), "config": config, "room": asdict(self.room), "digest": self.digest()}
+        return {**plain, "scan": scan_json(self.scan), "config": config, "room": asdict(self.room)}
 
 
 def recipe_from(stored: Mapping[str, Any]) -> Recipe:

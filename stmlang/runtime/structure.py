@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never, cast
 
+from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import Shape
 from stmlang.runtime.signature import call_error, is_array
 
@@ -53,6 +54,15 @@ class Given:
     place: str
     node: ArrayNode
     array: Any
+
+
+@dataclass(frozen=True, eq=False)
+class GivenGraphs:
+    """What was given for graphs, and where."""
+
+    place: str
+    node: GraphNode
+    graphs: Any
 
 
 def leaves_of(node: Node) -> list[ArrayNode]:
@@ -130,12 +140,12 @@ def only_graphs(node: Node) -> bool:
             return False
 
 
-def flattened(node: Node, given: Any, place: str, of: str) -> list[Given | tuple[GraphNode, Any]]:
+def flattened(node: Node, given: Any, place: str, of: str) -> list[Given | GivenGraphs]:
     """What was given for a node, leaf after leaf: arrays, and whatever stands for graphs. A dictionary may stand for a named
     tuple, a list for a tuple. Raises SpecError (STM5311, STM5312) where it has another structure or another type of numbers;
     `place` and the artifact `of` which it is given are named."""
     if only_graphs(node) and not _fits(node, given):
-        return [(leaf, given) for leaf in _graphs(node)]
+        return [GivenGraphs(place, leaf, given) for leaf in _graphs(node)]
     inside: list[tuple[str, Any, Node]] = []
     match node:
         case None:
@@ -150,7 +160,7 @@ def flattened(node: Node, given: Any, place: str, of: str) -> list[Given | tuple
                 raise call_error("STM5311", message, help=f"convert it: `jnp.asarray(x, jnp.{dtype})`")
             return [Given(place, node, given)]
         case GraphNode():
-            return [(node, given)]
+            return [GivenGraphs(place, node, given)]
         case DictNode(keys=keys, parts=parts):
             if not isinstance(given, Mapping) or set(cast(Mapping[Any, Any], given)) != set(keys):
                 raise _other(node, given, place, of)
@@ -172,14 +182,17 @@ def _fits(node: Node, given: Any) -> bool:
     match node:
         case DictNode():
             return isinstance(given, Mapping)
-        case SequenceNode(fields=fields, parts=parts):
-            return (
-                isinstance(given, Mapping)
-                if fields
-                else isinstance(given, tuple) and len(cast(tuple[Any, ...], given)) == len(parts)
-            )
+        case SequenceNode(name=name, fields=fields, parts=parts):
+            if fields:
+                return isinstance(given, Mapping) or getattr(given, "_fields", None) == fields
+            listed = isinstance(given, tuple) or (name == "list" and isinstance(given, list) and not _are_graphs(given))
+            return listed and len(cast(Sequence[Any], given)) == len(parts)
         case _:
             return False
+
+
+def _are_graphs(given: Any) -> bool:
+    return all(isinstance(graph, DAG) for graph in given)
 
 
 def _graphs(node: Node) -> list[GraphNode]:

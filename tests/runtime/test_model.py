@@ -239,6 +239,21 @@ def test_graph_models_take_the_batches_of_a_bucket(tmp_path: Path) -> None:
         with pytest.raises(stmlang.SpecError, match=text) as error:
             loaded(wrong)
         assert error.value.diagnostics[0].code == "STM5312"
+    others = loaded.batch([path3, diamond])
+    prepared = model.prepare(given, nodes, edges)
+    for call in (loaded, jax.jit(loaded)):  # what it was exported from: the tables of one batch
+        np.testing.assert_allclose(call(prepared), expected, atol=1e-5)
+    np.testing.assert_allclose(loaded({**parts, "scans": prepared.scans}), expected, atol=1e-5)
+    np.testing.assert_allclose(loaded({**parts, "scans": loaded.batch([diamond, path3])}), expected, atol=1e-5)
+    mixed = [{**parts, "scans": others}, {**parts, "scans": prepared.scans, "batch": others}, {**parts, "batch": others.arrays}]
+    swapped = {**parts, "scans": prepared.scans[::-1]}
+    for wrong, text in [
+        *((wrong, r"argument 0.*argument 0\.\w+(\[\d\])? are of two different") for wrong in mixed),
+        (swapped, "something else"),
+    ]:
+        with pytest.raises(stmlang.SpecError, match=text) as error:
+            loaded(wrong)
+        assert error.value.diagnostics[0].code == "STM5312"
     with pytest.raises(stmlang.SpecError, match="STM5010"):
         stmlang.export(model, (example,), tmp_path / "graphs.stmx", batch=4)
 
