@@ -221,6 +221,9 @@ class _Graphs:
             self._one_batch(place, nodes=len(part.graph), edges=len(part.tail), graphs=len(part.graph_mask))
             return GraphNode(None, tuple(_leaf(array) for array in part))
         if is_array(part) or isinstance(part, jax.ShapeDtypeStruct):
+            if jnp.issubdtype(part.dtype, jax.dtypes.prng_key):
+                help = "use its data, `jax.random.key_data(key)`, and `jax.random.wrap_key_data(data)` in the model"
+                raise call_error("STM5203", f"{place} is a typed key of random numbers, and no plain array", help=help)
             return _leaf(part)
         if type(part) is dict and all(isinstance(key, str) for key in cast(dict[Any, Any], part)):
             found = cast(dict[str, Any], part)

@@ -98,7 +98,7 @@ class Recipe:
 
     def same(self, compilation: Compilation) -> bool:
         """Whether a scan was compiled for what this recipe is for, so that its tables are those of the recipe."""
-        return self._plain() == Recipe.of(compilation)._plain()
+        return compilation.at_run_time and self._plain() == Recipe.of(compilation)._plain()
 
     def stored(self) -> dict[str, Any]:
         """The recipe as JSON values."""

@@ -157,7 +157,9 @@ def flattened(node: Node, given: Any, place: str, of: str) -> list[Given | Given
                 raise _other(node, given, place, of)
             if str(given.dtype) != dtype:
                 message = f"{place} of artifact `{of}` is {dtype}; given was {given.dtype}"
-                raise call_error("STM5311", message, help=f"convert it: `jnp.asarray(x, jnp.{dtype})`")
+                is_key = str(given.dtype).startswith("key<")
+                help = "jax.random.key_data(key)" if is_key else f"jnp.asarray(x, jnp.{dtype})"
+                raise call_error("STM5311", message, help=f"convert it: `{help}`")
             return [Given(place, node, given)]
         case GraphNode():
             return [GivenGraphs(place, node, given)]

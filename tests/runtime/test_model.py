@@ -247,10 +247,8 @@ def test_graph_models_take_the_batches_of_a_bucket(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded({**parts, "scans": loaded.batch([diamond, path3])}), expected, atol=1e-5)
     mixed = [{**parts, "scans": others}, {**parts, "scans": prepared.scans, "batch": others}, {**parts, "batch": others.arrays}]
     swapped = {**parts, "scans": prepared.scans[::-1]}
-    for wrong, text in [
-        *((wrong, r"argument 0.*argument 0\.\w+(\[\d\])? are of two different") for wrong in mixed),
-        (swapped, "something else"),
-    ]:
+    both = r"argument 0.*argument 0\.\w+(\[\d\])? are of two different"
+    for wrong, text in [*((wrong, both) for wrong in mixed), (swapped, "something else")]:
         with pytest.raises(stmlang.SpecError, match=text) as error:
             loaded(wrong)
         assert error.value.diagnostics[0].code == "STM5312"
@@ -297,6 +295,20 @@ def test_a_model_that_calls_back_or_asks_for_the_batch_is_refused(tmp_path: Path
         stmlang.export(lambda x: x * (1 // 0), jnp.zeros(3), tmp_path / "m.stmx")
     with pytest.raises(stmlang.SpecError, match="STM5302"):
         stmlang.export(lambda x: x, jnp.zeros(3), tmp_path / "none" / "m.stmx")
+
+
+def test_keys_of_random_numbers_are_taken_as_their_data(tmp_path: Path) -> None:
+    key, path = jax.random.key(0), tmp_path / "noise.stmx"
+    with pytest.raises(stmlang.SpecError, match="wrap_key_data") as error:
+        stmlang.export(lambda key: jax.random.normal(key, (3,)), key, path)
+    assert error.value.diagnostics[0].code == "STM5203"
+    data = jax.random.key_data(key)
+    stmlang.export(lambda data: jax.random.normal(jax.random.wrap_key_data(data), (3,)), data, path)
+    loaded = stmlang.load(path)
+    np.testing.assert_allclose(loaded(data), jax.random.normal(key, (3,)), rtol=1e-6)
+    with pytest.raises(stmlang.SpecError, match="key_data") as error:
+        loaded(key)
+    assert error.value.diagnostics[0].code == "STM5311"
 
 
 def test_arguments_that_do_not_fit_are_refused(loaded: stmlang.LoadedModel) -> None:
