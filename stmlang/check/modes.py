@@ -14,7 +14,7 @@ from stmlang.source.advice import Advice, replaced, written
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
-from stmlang.syntax.blame import SETTING_CHOICES, setting_near
+from stmlang.syntax.settings import SETTING_CHOICES, setting_near
 
 MOST_DIRECTIONS = 64
 

@@ -9,9 +9,10 @@ from stmlang.source.diagnostic import Diagnostic
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.suggest import nearest
 from stmlang.source.wording import listing, quoted, shortened
-from stmlang.syntax.foreign import FORMS, ITEMS, STATEMENTS
+from stmlang.syntax.foreign import FORMS, ITEMS, STATEMENTS, as_use
 from stmlang.syntax.layout import ITEM_KINDS, NAME_KINDS, OPERATORS
 from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS, SIGNS, Token
+from stmlang.syntax.settings import SETTING_CHOICES, SETTING_EXAMPLES, setting_near
 
 _WORDS = {
     "NAME": "a name",
@@ -30,39 +31,7 @@ _WORDS = {
 }
 _ORDER = sorted(_WORDS, key=lambda kind: kind in ("RPAR", "RSQB", "RBRACE", "SEPARATOR", "$END"))
 _STARTS_VALUE = NAME_KINDS | {"NUMBER", "LPAR", "PRIMED"}
-_SETTING_EXAMPLES = {
-    "directions": "write `directions both`, `directions all` or `directions +rows -cols`",
-    "stabilize": "write `stabilize P`, `D`, `auto` or `none`",
-    "normalize": "write `normalize none`, `sum` or `mlstm`",
-    "read": "write `read after`",
-}
-
-
-SETTING_CHOICES: dict[str, tuple[str, ...]] = {
-    "directions": ("forward", "backward", "both", "all", "+", "-"),
-    "stabilize": ("P", "D", "auto", "none"),
-    "normalize": ("none", "sum", "mlstm"),
-    "read": ("after",),
-}
-_OTHER_SETTINGS = {
-    "bidirectional": "directions",
-    "direction": "directions",
-    "stability": "stabilize",
-    "normalization": "normalize",
-}
-_IMPORT = re.compile(
-    r"(?:import|include|require|using|open|load)[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]*(?=$|[#;])"
-)
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_FROM_IMPORT = re.compile(
-    r"from[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]+import[ \t]+"
-    r"\(?(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)\)?[ \t]*(?=$|[#;])"
-)
-
-
-def setting_near(word: str) -> str | None:
-    """The setting that a word may be meant for."""
-    return _OTHER_SETTINGS.get(word.lower()) or nearest(word, SETTING_WORDS)
 
 
 def blame(source: SourceFile, tokens: list[Token], at: int, expected: set[str], braced: bool) -> Diagnostic:
@@ -152,7 +121,7 @@ class _Blame:
             return Diagnostic("STM0206", message, self._at(self.token), help=words, fixes=setting.fixes)
         help = f"choose another name, such as `{word.text}_`"
         if word.kind == "SETTING" and self.token.kind == "EQUAL":
-            help = f"a setting has no `=`: {_SETTING_EXAMPLES[word.text]}; a gate has another name"
+            help = f"a setting has no `=`: {SETTING_EXAMPLES[word.text]}; a gate has another name"
         what = "a setting" if word.kind == "SETTING" else "an item"
         return Diagnostic(
             "STM0206",
@@ -174,7 +143,7 @@ class _Blame:
             return None
         word = self.previous.text
         message = f"`{word}` needs a word behind it" if self._ends() else f"{self._found()} cannot follow `{word}`"
-        return Diagnostic("STM0201", message, self._here(), help=_SETTING_EXAMPLES[word])
+        return Diagnostic("STM0201", message, self._here(), help=SETTING_EXAMPLES[word])
 
     def _equal_sign(self) -> Diagnostic | None:
         if "EQUAL" not in self.expected or not self.expected <= {"EQUAL", "LSQB"}:
@@ -324,24 +293,13 @@ class _Blame:
         word, at = self.token.text, self._at(self.token)
         item = ITEMS.get(word.lower())
         if item == "use":
-            return Advice(FORMS["use"], self._as_use())
+            return Advice(FORMS["use"], as_use(self.source, self.token.start))
         if item is not None:
             return FORMS[item]
         near = nearest(word, ITEM_WORDS)
         return (
             replaced(f"did you mean `{near}`?", at, near) if near else "an item begins with `topology`, `def`, `use` or `scan`"
         )
-
-    def _as_use(self) -> tuple[Fix, ...]:
-        """`import a.b` as `use a.b`, and `from a.b import c, d` as `use a.b (c, d)`."""
-        start = self.token.start
-        line = self.source.text[start : self.source.bounds(self.source.position(start)[0])[1]]
-        match = _IMPORT.match(line) or _FROM_IMPORT.match(line)
-        if match is None:
-            return ()
-        path, names = match["path"], match.groupdict().get("names")
-        text = f"use {path} ({names.strip()})" if names else f"use {path}"
-        return (Rewrite((Edit(Span(self.source, start, start + match.end()), text),)),)
 
     def _two_signs(self) -> Diagnostic | None:
         """Signs that make sense alone but not here: a second `=`, a second bracket, a second arrow, a number for a node."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+
+from stmlang.source.advice import Edit, Fix, Rewrite
+from stmlang.source.span import SourceFile, Span
 
 ITEMS: Mapping[str, str] = {
     **dict.fromkeys(("import", "from", "include", "require", "using", "open", "load", "extern", "mod"), "use"),
@@ -40,3 +44,22 @@ STATEMENTS: Mapping[str, str] = {
     ),
 }
 """What to say of a word where a statement or its continuation begins with it."""
+
+_IMPORT = re.compile(
+    r"(?:import|include|require|using|open|load)[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]*(?=$|[#;])"
+)
+_FROM_IMPORT = re.compile(
+    r"from[ \t]+(?P<path>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]+import[ \t]+"
+    r"\(?(?P<names>\w+(?:[ \t]*,[ \t]*\w+)*)\)?[ \t]*(?=$|[#;])"
+)
+
+
+def as_use(source: SourceFile, start: int) -> tuple[Fix, ...]:
+    """`import a.b` as `use a.b`, and `from a.b import c, d` as `use a.b (c, d)`, where that is what begins at a place."""
+    line = source.text[start : source.bounds(source.position(start)[0])[1]]
+    match = _IMPORT.match(line) or _FROM_IMPORT.match(line)
+    if match is None:
+        return ()
+    path, names = match["path"], match.groupdict().get("names")
+    text = f"use {path} ({names.strip()})" if names else f"use {path}"
+    return (Rewrite((Edit(Span(source, start, start + match.end()), text),)),)
