@@ -98,16 +98,20 @@ class Fault:
 
 @contextmanager
 def planted(fault: Fault) -> Iterator[None]:
-    """The compiler with a fault: scans are compiled anew, and nothing that was traced meanwhile outlives it."""
-    forget()
-    tile.exchange.cache_clear()
+    """The compiler with a fault: scans are compiled anew, since equal ones share what was traced, and nothing that was traced
+    meanwhile outlives it."""
+    _forget_programs()
     try:
         with patch.object(fault.owner, fault.attribute, fault.change(getattr(fault.owner, fault.attribute))):
             yield
     finally:
-        forget()
-        tile.exchange.cache_clear()
-        jax.clear_caches()
+        _forget_programs()
+
+
+def _forget_programs() -> None:
+    forget()
+    tile.exchange.cache_clear()
+    jax.clear_caches()
 
 
 def objection(check: str, fault: Fault) -> str | None:
