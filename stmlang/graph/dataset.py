@@ -13,7 +13,7 @@ from jaxtyping import Float32, Float64, Int32, Int64
 from stmlang.graph.dag import DAG
 from stmlang.graph.orient import Order, checked_order, checked_seed, orient
 from stmlang.graph.readers.files import path_text
-from stmlang.graph.readers.tudataset import TUDataset, read_tudataset
+from stmlang.graph.readers.tudataset import TUDataset, file_of, read_tudataset, sets_among
 from stmlang.graph.refusal import refusal, shown
 from stmlang.source.suggest import did_you_mean
 
@@ -107,7 +107,7 @@ def _degrees(read: TUDataset) -> Float32[np.ndarray, "nodes degrees"]:
 def _place(name: object, folder: Path) -> Path:
     """The folder that holds the files of a set. Raises SpecError (STM3401) where there is none."""
     for place in (folder, folder / str(name)):
-        if isinstance(name, str) and os.path.lexists(place / f"{name}_A.txt"):
+        if isinstance(name, str) and file_of(place, name, "A"):
             return place
     message = f"no file `{name}_A.txt` lies in the folder `{folder}`, nor in `{folder / str(name)}`"
     help = f"fetch the data set, `{name}.zip` of the TUDataset collection, and unpack it there"
@@ -120,5 +120,4 @@ def _names(folder: Path) -> list[str]:
         entries = sorted(os.listdir(folder))[:MOST_NEIGHBOURS]
     except (OSError, ValueError):
         return []
-    beside = [entry.removesuffix("_A.txt") for entry in entries if entry.endswith("_A.txt")]
-    return [*beside, *(entry for entry in entries if os.path.lexists(folder / entry / f"{entry}_A.txt"))]
+    return [*sorted(sets_among(entries)), *(entry for entry in entries if file_of(folder / entry, entry, "A"))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stmlang.graph import tudataset
 from stmlang.graph.readers import TUDataset, read_tudataset
 from stmlang.source.codes import CODES
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -56,6 +59,19 @@ def test_everything_is_read(tmp_path: Path) -> None:
     ]
     assert {array.dtype for array in (*labels, found.edges) if array is not None} == {np.dtype(np.int64)}
     assert {array.dtype for array in attributes if array is not None} == {np.dtype(np.float64)}
+
+
+def test_packed_files_are_read_where_plain_ones_are_not(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "plain", tmp_path / "SET"
+    for folder in (plain, packed):
+        folder.mkdir()
+    write(plain)
+    for path in plain.iterdir():
+        (packed / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    one, other = read_tudataset(plain), read_tudataset(packed)
+    for field in dataclasses.fields(one):
+        np.testing.assert_array_equal(getattr(one, field.name), getattr(other, field.name))
+    assert len(tudataset("SET", tmp_path).dags) == 3
 
 
 def test_graphs_one_by_one(tmp_path: Path) -> None:

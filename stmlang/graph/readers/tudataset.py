@@ -7,13 +7,14 @@
     NAME_edge_labels.txt        integers for each line of `NAME_A.txt`
     NAME_node_attributes.txt    numbers likewise; so also `NAME_edge_attributes.txt` and `NAME_graph_attributes.txt`
 
-All but the first two may be missing. Lines that repeat an edge count once; how many there are is told.
+All but the first two may be missing, and each may be packed by gzip, `NAME_A.txt.gz`. Lines that repeat an edge count once; how
+many there are is told.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def read_tudataset(folder: str | os.PathLike[str], name: str | None = None) -> T
 def _name(folder: Path) -> str:
     """The name of the one data set in a folder."""
     try:
-        names = sorted(entry.removesuffix("_A.txt") for entry in os.listdir(folder) if entry.endswith("_A.txt"))
+        names = sorted(sets_among(os.listdir(folder)))
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise refusal(
@@ -136,14 +137,26 @@ def _name(folder: Path) -> str:
     return names[0]
 
 
+def sets_among(entries: Iterable[str]) -> set[str]:
+    """The names of the data sets whose files are among the entries of a folder."""
+    plain = (entry.removesuffix(".gz") for entry in entries)
+    return {entry.removesuffix("_A.txt") for entry in plain if entry.endswith("_A.txt")}
+
+
+def file_of(folder: Path, name: str, what: str) -> Path | None:
+    """A file of a data set, as it is or packed by gzip, if it is there."""
+    plain = folder / f"{name}_{what}.txt"
+    return next((path for path in (plain, plain.with_name(f"{plain.name}.gz")) if os.path.lexists(path)), None)
+
+
 def _open(folder: Path, name: str, what: str) -> GraphFile:
-    file = open_file(str(folder / f"{name}_{what}.txt"), "tudataset")
-    return replace(file, advice=ADVICE)
+    place = file_of(folder, name, what) or folder / f"{name}_{what}.txt"
+    return replace(open_file(str(place), "tudataset"), advice=ADVICE)
 
 
 def _companion(folder: Path, name: str, what: str, count: int) -> GraphFile | None:
     """A file that has a line for each of `count` things, if it is there."""
-    if not os.path.lexists(folder / f"{name}_{what}.txt"):
+    if file_of(folder, name, what) is None:
         return None
     file = _open(folder, name, what)
     found = line_count(file)
