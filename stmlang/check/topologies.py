@@ -358,6 +358,7 @@ def _files_beside(path: str, place: Place) -> list[str]:
     """Paths of the files in the folder where one is missing."""
     folder, slash, _ = path.rpartition("/")
     try:
-        return [f"{folder}{slash}{file.name}" for file in islice(sorted((place.directory / folder).iterdir()), 1000)]
+        beside = islice(sorted((place.directory / folder).iterdir()), 1000)
+        return [f"{folder}{slash}{file.name}" for file in beside if file.is_file()]
     except (OSError, ValueError):
         return []

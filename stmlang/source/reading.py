@@ -119,9 +119,10 @@ def _neighbour(path: str | os.PathLike[str]) -> str:
     """What to do about a file that does not exist: the spec in the same folder whose name is nearest, if one is near."""
     try:
         missing = Path(path)
-        names = sorted(entry.name for entry in islice(missing.parent.iterdir(), 1000) if entry.suffix == ".stm")
+        beside = [entry for entry in islice(missing.parent.iterdir(), 1000) if entry.suffix == ".stm" and entry.is_file()]
     except (OSError, ValueError):
         return ABSENT
+    names = sorted(entry.name for entry in beside)
     if missing.suffix.lower() == ".stm":  # what is the same of all makes none alike
         near = next((name for name in names if name.lower() == missing.name.lower()), None)
         stem = None if near else nearest(missing.stem, [name.removesuffix(".stm") for name in names])
