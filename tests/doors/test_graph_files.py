@@ -12,6 +12,7 @@ from stmlang.graph.readers import read_graph
 from stmlang.graph.readers.files import MOST_BYTES
 from stmlang.graph.readers.read import FORMATS
 from stmlang.graph.readers.text import MOST_IMPLIED
+from stmlang.source.diagnostic import SpecError
 from tests.doors.refusals import Refusal, nothing_written, refused, refused_cheaply
 from tests.helpers.work import calls
 
@@ -146,6 +147,15 @@ BAD: dict[str, tuple[str, str, Refusal]] = {
 }
 STEPS = 60
 """Function calls for each character: what a reader may spend, whatever it reads."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is imported when a graph is first refused is not counted as reading it."""
+    path = tmp_path_factory.mktemp("first") / "g.edgelist"
+    path.write_text("a b\nb a\n")
+    with pytest.raises(SpecError):
+        read_graph(str(path))
 
 
 @pytest.mark.parametrize("name", BAD)
