@@ -160,11 +160,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, pull: Any, fixed: int,
     del push
     if any(ad.is_undefined_primal(operand) for operand in operands[:fixed]):
         raise AssertionError("a tangent map is linear in its tangents only")
-    given = [
-        jnp.zeros(out.shape, out.dtype) if type(cotangent) is ad.Zero else cotangent
-        for cotangent, out in zip(cotangents, outs, strict=True)
-    ]
-    found = pull(operands[:fixed], alike(given, operands[:fixed]))
+    found = pull(operands[:fixed], alike(filled(cotangents, outs), operands[:fixed]))
     moving = operands[fixed:]
     return [None] * fixed + [
         back if ad.is_undefined_primal(operand) else None for back, operand in zip(found, moving, strict=True)
@@ -175,7 +171,7 @@ def _batch(operands: Sequence[Any], axes: Sequence[Any], *, push: Any, pull: Any
     """The map of each member: tangents get the batch axis if they have none, so that the transpose sums over it outside."""
     size = next(operand.shape[axis] for operand, axis in zip(operands, axes, strict=True) if axis is not None)
     held = list(axes[:fixed])
-    moving = [_in_front(operand, axis, size) for operand, axis in zip(operands[fixed:], axes[fixed:], strict=True)]
+    moving = [in_front(operand, axis, size) for operand, axis in zip(operands[fixed:], axes[fixed:], strict=True)]
     results = _linear.bind(
         *operands[:fixed],
         *moving,
@@ -187,7 +183,16 @@ def _batch(operands: Sequence[Any], axes: Sequence[Any], *, push: Any, pull: Any
     return results, [0] * len(results)
 
 
-def _in_front(array: Array, axis: int | None, size: int) -> Array:
+def filled(cotangents: Sequence[Any], outs: Sequence[Any]) -> list[Array]:
+    """Cotangents as arrays: of zeros where JAX leaves zeros out."""
+    return [
+        jnp.zeros(out.shape, out.dtype) if type(cotangent) is ad.Zero else cotangent
+        for cotangent, out in zip(cotangents, outs, strict=True)
+    ]
+
+
+def in_front(array: Array, axis: int | None, size: int) -> Array:
+    """An array with its batch axis, which it may lack, in front."""
     return jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
 
 
@@ -217,7 +222,7 @@ def _first(*operands: Array, outs: int) -> list[Array]:
 
 def _batch_together(operands: Sequence[Any], axes: Sequence[Any], *, outs: int) -> tuple[Any, Any]:
     size = next(operand.shape[axis] for operand, axis in zip(operands, axes, strict=True) if axis is not None)
-    moved = [_in_front(operand, axis, size) for operand, axis in zip(operands, axes, strict=True)]
+    moved = [in_front(operand, axis, size) for operand, axis in zip(operands, axes, strict=True)]
     return _together.bind(*moved, outs=outs), [0] * outs
 
 

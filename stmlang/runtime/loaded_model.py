@@ -37,6 +37,7 @@ from stmlang.runtime.structure import (
     text,
 )
 from stmlang.source import short
+from stmlang.source.wording import count
 
 WEIGHTS = "weights.npz"
 
@@ -129,7 +130,7 @@ class LoadedModel:
     def _given(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Given | GivenGraphs]:
         if len(arguments) != len(self.arguments) or set(keywords) != set(self.keywords):
             wanted = [
-                f"{len(self.arguments)} argument{'s' * (len(self.arguments) != 1)}",
+                count(len(self.arguments), "argument"),
                 *(f"`{name}`" for name in self.keywords),
             ]
             shown = [str(len(arguments)), *(f"`{name}`" for name in keywords)]

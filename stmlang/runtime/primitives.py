@@ -21,6 +21,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
+from stmlang.lower.adjoint import filled, in_front
 from stmlang.lower.manual import made_of
 
 Flat = Sequence[Any]
@@ -54,10 +55,6 @@ def _no_tangent(array: Any) -> Any:
     return ad.Zero(jax.typeof(array).to_tangent_aval())
 
 
-def _in_front(array: Array, axis: int | None, size: int) -> Array:
-    return jnp.broadcast_to(array, (size, *array.shape)) if axis is None else jnp.moveaxis(array, axis, 0)
-
-
 def _size(operands: Sequence[Any], axes: Sequence[int | None]) -> int:
     return next(operand.shape[axis] for operand, axis in zip(operands, axes, strict=True) if axis is not None)
 
@@ -87,7 +84,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, stored: Stored) -> 
 
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, stored: Stored) -> tuple[list[Array], list[int]]:
     size = _size(operands, axes)
-    whole = [_in_front(operand, axis, size) for operand, axis in zip(operands, axes, strict=True)]
+    whole = [in_front(operand, axis, size) for operand, axis in zip(operands, axes, strict=True)]
     if stored.symbolic:
         inner = whole[0].shape[1]
         found = stored([array.reshape(size * inner, *array.shape[2:]) for array in whole])
@@ -131,11 +128,7 @@ def _transpose(
 ) -> list[Any]:
     if pull is None:
         raise error()
-    given = [
-        jnp.zeros(out.shape, out.dtype) if type(cotangent) is ad.Zero else cotangent
-        for cotangent, out in zip(cotangents, outs, strict=True)
-    ]
-    found = pull([*operands[:held], *given])
+    found = pull([*operands[:held], *filled(cotangents, outs)])
     wanted = map(ad.is_undefined_primal, operands[held:])
     return [None] * held + [back if asked else None for back, asked in zip(found, wanted, strict=True)]
 
@@ -145,7 +138,7 @@ def _batch_tangents(
 ) -> tuple[list[Array], list[int]]:
     """Tangents get the batch axis if they have none, so that the transpose sums over it outside."""
     size = _size(operands, axes)
-    moving = [_in_front(array, axis, size) for array, axis in zip(operands[held:], axes[held:], strict=True)]
+    moving = [in_front(array, axis, size) for array, axis in zip(operands[held:], axes[held:], strict=True)]
     whole = tuple(jax.ShapeDtypeStruct((size, *out.shape), out.dtype) for out in outs)
     over = None if pull is None else partial(_over_batch, pull, [*axes[:held], *(0 for _ in outs)])
     found = _tangents.bind(*operands[:held], *moving, held=held, outs=whole, pull=over, error=error)
