@@ -380,7 +380,7 @@ FAULTS = (
     Fault("nodes in the order of their numbers", parallel, "topological_order", by_number, GRAPH, "parallel"),
     Fault("open edges in the order in which blocks meet them", parallel, "_positions", as_they_come, GRAPH, "parallel"),
     Fault("gates of the first direction for all", operands, "_oriented", gates_of_the_first, DIRECTED, "recurrent"),
-    Fault("the first of a batch for all", adjoint, "_in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
+    Fault("the first of a batch for all", adjoint, "in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
     Fault("tables of the first graphs for all that take their room", graphs, "rebuilt", tables_of_the_first, TWO, "recurrent"),
     Fault("scores scaled by the largest query of all nodes", execute, "attend", scaled_by_the_largest, GRID, "parallel"),
     Fault("matrices divided by their Frobenius norm", bounding, "_norm", frobenius, STABLE, "recurrent"),
