@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
+from stmlang.cost import units
 from stmlang.experiments.digits import figures
 from stmlang.experiments.digits.receptive import Field, Fields
 from stmlang.experiments.digits.settings import Settings, meanings
 from stmlang.experiments.digits.testing import Mistake
 from stmlang.experiments.digits.training import Epoch
-from stmlang.plan import units
 from stmlang.plan.plan import Plan
 from stmlang.source.writing import written_whole
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 from rich.console import Console
 
+from stmlang.cost.cache import cache_folder
 from stmlang.experiments.folds.graphs import Fold, bucket
 from stmlang.experiments.folds.kept import Place, Result
 from stmlang.experiments.folds.models import keyed, plstm
@@ -25,7 +26,6 @@ from stmlang.experiments.tudataset.settings import Entry, Settings
 from stmlang.graph import GraphSet
 from stmlang.models.graph.baselines import GNN
 from stmlang.models.graph.inputs import GraphModel
-from stmlang.plan.cache import cache_folder
 
 
 def run(settings: Settings, console: Console) -> dict[str, dict[Entry, list[Result[Epoch]]]]:

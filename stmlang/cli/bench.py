@@ -137,7 +137,7 @@ def _report(benches: list[Bench]) -> None:
 
 
 def _attention_row(bench: Bench) -> tuple[str, ...]:
-    from stmlang.plan import units
+    from stmlang.cost import units
 
     program, timing = bench.attention.program, bench.attention.timing
     if program is None or timing is None:
@@ -147,7 +147,7 @@ def _attention_row(bench: Bench) -> tuple[str, ...]:
 
 
 def _row(row: Row) -> tuple[str, ...]:
-    from stmlang.plan import units
+    from stmlang.cost import units
 
     return (
         ">" if row.chosen else "",

@@ -75,7 +75,7 @@ def calibrate() -> None:
     Raises SpecError (STM5401) where the record cannot be kept, before anything is measured if that is certain.
     """
     from stmlang.cli.progress import progress_bar
-    from stmlang.plan import calibration
+    from stmlang.cost import calibration
     from stmlang.runtime.calibrate import MEASUREMENTS, measure, record
     from stmlang.runtime.tune import cannot_keep, require_cache
 
@@ -208,7 +208,7 @@ def _advise(report: Report, jax: dict[str, Any]) -> None:
 
 def _look_at_calibration(report: Report) -> None:
     """Whether planning for the CPU uses this machine's own figures."""
-    from stmlang.plan import calibration
+    from stmlang.cost import calibration
 
     found = calibration.load()
     report.calibration = {

@@ -81,7 +81,7 @@ def _facts(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
     from stmlang.cli.specs import load_spec, outlook_spec, plan_of
     from stmlang.facts.show import facts_json, show_facts
-    from stmlang.plan.outlook import outlook_json, outlook_text
+    from stmlang.plan.preview import outlook_json, outlook_text
     from stmlang.plan.show import explain_json, explain_text
     from stmlang.scan.topology import Runtime
 

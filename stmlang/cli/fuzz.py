@@ -214,7 +214,7 @@ def _command(kept: Kept) -> str:
 
 def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
     """The result for people."""
-    from stmlang.plan import units
+    from stmlang.cost import units
     from stmlang.source.columns import columns
 
     counts = fuzzer.counts

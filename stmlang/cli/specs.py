@@ -17,8 +17,8 @@ from stmlang.source.span import SourceFile
 if TYPE_CHECKING:
     from stmlang.check import Examined, Spec
     from stmlang.facts import Facts
-    from stmlang.plan.outlook import Outlook
     from stmlang.plan.plan import Plan
+    from stmlang.plan.preview import Outlook
     from stmlang.plan.tuned import Device
     from stmlang.runtime.compile import Prepared
     from stmlang.runtime.compiled import CompiledScan
@@ -65,9 +65,9 @@ def load_spec(arguments: argparse.Namespace) -> Scan:
 
 def outlook_spec(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, list[Outlook]]:
     """The facts about a scan whose graphs come at run time, and what would be chosen for graphs of several sizes."""
+    from stmlang.cost.target import target_of
     from stmlang.facts import analyse
-    from stmlang.plan.outlook import outlook
-    from stmlang.plan.target import target_of
+    from stmlang.plan.preview import outlook
 
     facts = analyse(scan)
     print_diagnostics(facts.notes)
@@ -85,11 +85,11 @@ def outlook_spec(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, list
 
 def plan_of(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, Plan]:
     """The facts about a scan, and the plan for it. Raises SpecError, also for sizes that are not bound."""
+    from stmlang.cost.problem import Problem, regular_axes
+    from stmlang.cost.target import target_of
     from stmlang.facts import analyse
     from stmlang.graph.build import dag_of
     from stmlang.plan.choose import make_plan
-    from stmlang.plan.problem import Problem, regular_axes
-    from stmlang.plan.target import target_of
     from stmlang.plan.tuned import IGNORED, look_up
 
     # A chain or grid is known by its sizes; its graph, which may be huge, need not be built to plan for it.
@@ -140,8 +140,8 @@ def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
 
 def plan_prepared(arguments: argparse.Namespace, prepared: Prepared, target: str = "auto") -> Plan:
     """The plan for a prepared scan. Raises SpecError."""
+    from stmlang.cost.target import target_of
     from stmlang.plan.choose import make_plan
-    from stmlang.plan.target import target_of
     from stmlang.plan.tuned import IGNORED, look_up
 
     found = look_up(prepared.problem, _device(target)) if arguments.tuned else IGNORED
@@ -150,7 +150,7 @@ def plan_prepared(arguments: argparse.Namespace, prepared: Prepared, target: str
 
 def sized_spec(arguments: argparse.Namespace) -> Scan:
     """The checked scan of a spec. Raises SpecError, also for sizes that are not bound (STM5001)."""
-    from stmlang.plan.problem import regular_axes
+    from stmlang.cost.problem import regular_axes
 
     scan = load_spec(arguments)
     regular_axes(scan)

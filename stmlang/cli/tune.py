@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0, or 70 if the numbers of a candidate were wrong, once the right ones are kept. An interruption prints what there is."""
     from stmlang.cli.specs import prepare_scan, sized_spec
-    from stmlang.plan.target import target_of
+    from stmlang.cost.target import target_of
     from stmlang.runtime.compile import device_of, machine
     from stmlang.runtime.tune import Tuner, wrong_numbers
 
@@ -112,7 +112,7 @@ def _speedup(tuner: Tuner) -> float | None:
 
 def _report(tuner: Tuner, spent: float, interrupted: bool) -> None:
     """The result for people."""
-    from stmlang.plan import units
+    from stmlang.cost import units
     from stmlang.plan.tuned import place_of
     from stmlang.source.columns import table
 
@@ -141,7 +141,7 @@ def _report(tuner: Tuner, spent: float, interrupted: bool) -> None:
 
 
 def _row(trial: Trial, winner: str) -> tuple[str, ...]:
-    from stmlang.plan import units
+    from stmlang.cost import units
 
     entry = trial.measured
     if entry.fault:
@@ -167,7 +167,7 @@ def spread(turns: int, noise: float) -> str:
 
 
 def _why_left(tuner: Tuner) -> str:
-    from stmlang.plan import units
+    from stmlang.cost import units
     from stmlang.runtime.tune import HOPELESS
 
     if len(tuner.trials) < len(tuner.candidates):

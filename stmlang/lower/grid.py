@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.lower.block import Block
+from stmlang.lower.block_recurrence import line_counts
 from stmlang.lower.operands import Operands, Scalars
-from stmlang.lower.sweep import line_counts
 
 
 def node_blocks(gates: Scalars) -> Block:

@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int, Int64
 
+from stmlang.cost.sweeps import Profile, StepShape, row_profile, step_shape
 from stmlang.graph.buckets import Room
 from stmlang.graph.collate import padded
 from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import within
 from stmlang.graph.packing import Packing, packed
 from stmlang.graph.steps import NONE, Arcs, steps
-from stmlang.lower.strategy import Setup
+from stmlang.lower.strategy import LoweringContext
 from stmlang.lower.tables import ABSENT, Places
-from stmlang.plan.levels import Profile, StepShape, row_profile, step_shape
 
 
 class Steps(NamedTuple):
@@ -106,11 +106,11 @@ def _rows(packing: Packing, counts: Sequence[int], total: int, room: Room) -> _R
     return _Rows(np.cumsum(count) - count, count, room.rows(total))
 
 
-def packed_tables(setup: Setup, profile: Profile, items_of: Callable[[DAG], Items]) -> Packed:
+def packed_tables(context: LoweringContext, profile: Profile, items_of: Callable[[DAG], Items]) -> Packed:
     """The tables of a direction, the levels of whose sweep over items have the arcs of `profile`."""
-    room = setup.problem.room
+    room = context.problem.room
     assert room is not None
-    return _laid_out(setup.dag, room, step_shape(setup.problem, row_profile(profile, room), room.cell), items_of)
+    return _laid_out(context.dag, room, step_shape(context.problem, row_profile(profile, room), room.cell), items_of)
 
 
 @lru_cache(maxsize=8)  # the scans of a model are put on the same batch, one after the other

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from stmlang.lower.states import State
 from stmlang.nn.errors import (
     require_array,
     require_epsilon,
@@ -25,6 +24,7 @@ from stmlang.nn.norm import RMSNorm
 from stmlang.nn.show import summary
 from stmlang.nn.start import SMALL, behind, normal
 from stmlang.nn.tables import EdgeTables
+from stmlang.program.states import State
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.masks import require_mask

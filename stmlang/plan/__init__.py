@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from stmlang.plan.choose import make_plan
 from stmlang.plan.plan import Plan
-from stmlang.plan.problem import Problem
 from stmlang.plan.show import explain_json, explain_text
 from stmlang.plan.store import plan_from_json, plan_json
-from stmlang.plan.target import Target, target_of
 
-__all__ = ["Plan", "Problem", "Target", "explain_json", "explain_text", "make_plan", "plan_from_json", "plan_json", "target_of"]
+__all__ = ["Plan", "explain_json", "explain_text", "make_plan", "plan_from_json", "plan_json"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stmlang.plan import units
-from stmlang.plan.candidate import Candidate, ConfigValue, Rejection, Strategy
-from stmlang.plan.candidates import CANDIDATES
-from stmlang.plan.cost import Estimate, StageTime, estimate
-from stmlang.plan.errors import plan_error
+from stmlang.cost import units
+from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Strategy
+from stmlang.cost.errors import plan_error
+from stmlang.cost.problem import Problem
+from stmlang.cost.roofline import Estimate, StageTime, estimate
+from stmlang.cost.target import Target
 from stmlang.plan.follow import follow, why_measured
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning, memory_limit
-from stmlang.plan.problem import Problem
-from stmlang.plan.target import Target
 from stmlang.plan.tuned import Found
 from stmlang.source.suggest import did_you_mean
+from stmlang.strategies.registry import CANDIDATES
 
 ONE_GRAPH = "it is made for one graph, and here graphs come at run time"
 

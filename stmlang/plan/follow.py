@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stmlang.plan import units
-from stmlang.plan.cost import Estimate
+from stmlang.cost import units
+from stmlang.cost.roofline import Estimate
 from stmlang.plan.plan import Tuning
 from stmlang.plan.tuned import TIE, Found, Record
 

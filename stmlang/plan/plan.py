@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stmlang.plan import units
-from stmlang.plan.candidate import Config, ConfigValue, Rejection
-from stmlang.plan.cost import Estimate
-from stmlang.plan.problem import Problem
-from stmlang.plan.target import Target
+from stmlang.cost import units
+from stmlang.cost.candidate import Config, ConfigValue, Rejection
+from stmlang.cost.problem import Problem
+from stmlang.cost.roofline import Estimate
+from stmlang.cost.target import Target
 from stmlang.plan.tuned import Measured
 from stmlang.source import short
 
@@ -101,7 +101,7 @@ class Plan:
 
     @property
     def strategy(self) -> str:
-        """The name of the chosen strategy, as in `stmlang.plan.candidates`."""
+        """The name of the chosen strategy, as in `stmlang.strategies.registry`."""
         return self.chosen.candidate.strategy
 
     @property

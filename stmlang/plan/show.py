@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from stmlang.plan import units
-from stmlang.plan.cost import Estimate
+from stmlang.cost import units
+from stmlang.cost.roofline import Estimate
+from stmlang.cost.target import Target
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
 from stmlang.plan.store import plan_dict
-from stmlang.plan.target import Target
 from stmlang.source.columns import table, wrapped
 from stmlang.source.render import printable
 from stmlang.source.wording import count

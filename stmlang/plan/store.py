@@ -6,11 +6,11 @@ import json
 from dataclasses import asdict
 from typing import Any, cast
 
-from stmlang.plan.candidate import Candidate, Config, ConfigValue, Rejection, Stage
-from stmlang.plan.cost import Estimate, stage_time
-from stmlang.plan.errors import plan_error
+from stmlang.cost.candidate import Candidate, Config, ConfigValue, Rejection, Stage
+from stmlang.cost.errors import plan_error
+from stmlang.cost.roofline import Estimate, stage_time
+from stmlang.cost.target import Target
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
-from stmlang.plan.target import Target
 from stmlang.plan.tuned import Measured
 
 SCHEMA = 2

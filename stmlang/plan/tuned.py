@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from stmlang.plan.cache import cache_folder, installed, locked, read_json, write_json
-from stmlang.plan.calibration import machine_key, usable_cores
-from stmlang.plan.problem import Problem
+from stmlang.cost.cache import cache_folder, installed, locked, read_json, write_json
+from stmlang.cost.calibration import machine_key, usable_cores
+from stmlang.cost.problem import Problem
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_scan
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology

@@ -42,9 +42,9 @@ import numpy as np
 from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
-from stmlang.lower.execute import run
-from stmlang.lower.states import State
 from stmlang.plan.store import plan_json
+from stmlang.program.execute import run
+from stmlang.program.states import State
 from stmlang.runtime.archive import LARGEST
 from stmlang.runtime.options import export_batch, file_path
 from stmlang.runtime.signature import Signature, call_error, flag

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from stmlang.plan.cost import Estimate
+from stmlang.cost.roofline import Estimate
 from stmlang.plan.plan import Plan
 from stmlang.runtime.compile import Prepared, assemble
 from stmlang.runtime.measure import AttentionSize, Built, Timing, scan_program, softmax_program, time_interleaved

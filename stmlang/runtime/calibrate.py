@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.cost.target import CPU, Target
 from stmlang.lower.block import matmul
-from stmlang.plan.target import CPU, Target
 from stmlang.runtime.compile import compile
 from stmlang.runtime.compiled import CompiledScan
 

@@ -13,19 +13,19 @@ import jax
 from jax.typing import DTypeLike
 
 from stmlang.check import load
+from stmlang.cost.calibration import usable_cores
+from stmlang.cost.candidate import Config, ConfigValue, freeze
+from stmlang.cost.problem import DtypeName, Mode, Problem, regular_axes
+from stmlang.cost.target import target_of
 from stmlang.facts import Facts, analyse
 from stmlang.graph.batch import Batch
 from stmlang.graph.buckets import Room
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
-from stmlang.lower.program import Program
-from stmlang.plan.calibration import usable_cores
-from stmlang.plan.candidate import Config, ConfigValue, freeze
 from stmlang.plan.choose import make_plan
 from stmlang.plan.plan import Plan
-from stmlang.plan.problem import DtypeName, Mode, Problem, regular_axes
-from stmlang.plan.target import target_of
 from stmlang.plan.tuned import IGNORED, Device, look_up
+from stmlang.program.program import Program
 from stmlang.runtime.compiled import Compilation, CompiledScan, build
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.lengths import Lengths, require_open

@@ -15,17 +15,17 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
+from stmlang.cost import units
+from stmlang.cost.candidate import Candidate
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
 from stmlang.graph.dag import DAG
-from stmlang.lower.execute import gating, run
-from stmlang.lower.program import Bundle, Program
-from stmlang.lower.states import State
 from stmlang.lower.strategy import Whole
-from stmlang.plan import units
-from stmlang.plan.candidate import Candidate
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
+from stmlang.program.execute import gating, run
+from stmlang.program.program import Bundle, Program
+from stmlang.program.states import State
 from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import node_shape, whole_number, word

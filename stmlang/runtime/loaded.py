@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
-from stmlang.lower.states import State
+from stmlang.program.states import State
 from stmlang.runtime.artifact import arguments_of
 from stmlang.runtime.calling import program_call
 from stmlang.runtime.primitives import Program

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from stmlang.lower.states import State
-from stmlang.plan.problem import unbound_error
+from stmlang.cost.problem import unbound_error
+from stmlang.program.states import State
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.lengths import Lengths, padded
 from stmlang.runtime.options import node_shape, plain

@@ -11,11 +11,11 @@ from typing import Any, Literal, cast, get_args
 import jax.numpy as jnp
 import numpy as np
 
+from stmlang.cost.candidate import ConfigValue
+from stmlang.cost.problem import DtypeName, Mode
+from stmlang.cost.target import target_names
 from stmlang.graph.limits import LARGEST
-from stmlang.plan.candidate import ConfigValue
 from stmlang.plan.choose import strategy_named
-from stmlang.plan.problem import DtypeName, Mode
-from stmlang.plan.target import target_names
 from stmlang.runtime.signature import call_error, flag
 
 

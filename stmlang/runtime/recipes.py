@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, cast
 import jax
 import numpy as np
 
+from stmlang.cost.candidate import Candidate, ConfigValue, freeze
+from stmlang.cost.problem import DtypeName, Mode, Problem
 from stmlang.facts import analyse
 from stmlang.graph.batch import SPARE_NODES, Batch, Bucket, batch, refuse_above_bounds
 from stmlang.graph.buckets import Room
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.whole import refuse_branching
-from stmlang.lower.program import Program
-from stmlang.plan.candidate import Candidate, ConfigValue, freeze
-from stmlang.plan.problem import DtypeName, Mode, Problem
+from stmlang.program.program import Program
 from stmlang.scan.scan import Scan
 from stmlang.scan.store import scan_from_json, scan_json
 from stmlang.scan.topology import Runtime

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from stmlang.plan.cache import cache_folder
+from stmlang.cost.cache import cache_folder
+from stmlang.cost.errors import plan_error
+from stmlang.cost.roofline import Estimate
+from stmlang.cost.target import Target
 from stmlang.plan.choose import make_plan
-from stmlang.plan.cost import Estimate
-from stmlang.plan.errors import plan_error
-from stmlang.plan.target import Target
 from stmlang.plan.tuned import Device, Measured, keep, key_of, place_of, read
 from stmlang.runtime.compile import Prepared, assemble
 from stmlang.runtime.measure import Built, Timing, scan_program, time_interleaved

@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from stmlang.cost.counts import Counts, regular_counts
+from stmlang.cost.roofline import Estimate
+from stmlang.cost.target import Target
 from stmlang.plan.choose import make_plan
-from stmlang.plan.cost import Estimate
-from stmlang.plan.counts import Counts, regular_counts
-from stmlang.plan.target import Target
 from stmlang.runtime.compile import Prepared, assemble, prepare
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.measure import Built, gate_axes, scan_program

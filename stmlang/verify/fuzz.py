@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from hypothesis.strategies import SearchStrategy
 
-from stmlang.plan.candidates import CANDIDATES
+from stmlang.strategies.registry import CANDIDATES
 from stmlang.verify import saved
 from stmlang.verify.examples import example, shrink
 from stmlang.verify.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Evaluator, Job, Outcome, Plan

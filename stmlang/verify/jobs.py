@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import jax
 
-from stmlang.plan.candidate import Config, freeze
+from stmlang.cost.candidate import Config, freeze
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.verify.saved import Numbers, Recorded, Saved, numbers_of

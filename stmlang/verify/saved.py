@@ -23,8 +23,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from stmlang.cost.candidate import Config, freeze
 from stmlang.ending import held
-from stmlang.plan.candidate import Config, freeze
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.writing import temporary_file

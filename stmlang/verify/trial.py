@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 import stmlang
+from stmlang.cost.candidate import Candidate, ConfigValue, freeze
+from stmlang.cost.problem import DtypeName, Problem
 from stmlang.graph.batch import batch
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
-from stmlang.plan.candidate import Candidate, ConfigValue, freeze
-from stmlang.plan.candidates import CANDIDATES
-from stmlang.plan.problem import DtypeName, Problem
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.source.diagnostic import StabilityWarning
+from stmlang.strategies.registry import CANDIDATES
 from stmlang.verify.derivative import Arguments
 
 Config = Mapping[str, ConfigValue]

@@ -69,8 +69,8 @@ def test_a_jax_that_does_not_start_is_reported(stmlang, monkeypatch):
 
 
 def test_calibration_is_read(stmlang, monkeypatch, tmp_path):
-    from stmlang.plan import calibration
-    from stmlang.plan.target import CPU
+    from stmlang.cost import calibration
+    from stmlang.cost.target import CPU
 
     monkeypatch.setenv("STMLANG_CACHE", str(tmp_path))
     assert "not measured" in stmlang("doctor").out

@@ -252,7 +252,7 @@ def test_calibrations_that_are_none_are_left_aside(
     stmlang: Command, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is kept of this machine is never needed."""
-    from stmlang.plan import calibration
+    from stmlang.cost import calibration
 
     monkeypatch.setenv("STMLANG_CACHE", str(tmp_path))
     place = calibration.path()

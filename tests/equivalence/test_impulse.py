@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.lower.response import Gates, impulse_response, powers
+from stmlang.cost.target import CPU
 from stmlang.nn import ScanLayer
-from stmlang.plan.target import CPU
+from stmlang.strategies.impulse.response import Gates, impulse_response, powers
 from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, differentiated, error, errors
 from tests.helpers.cases import ALL, BOTH, CONCAT, CONSTANT, NONE, PROPAGATE, SQUARE, SUM

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 import stmlang
 from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
-from stmlang.lower.program import LOWERINGS
+from stmlang.program.program import LOWERINGS
 from stmlang.verify.strategies import random_arguments
 from tests.equivalence.test_candidates import every
 from tests.helpers.calls import as_tree, compiled

@@ -17,7 +17,7 @@ from stmlang.facts.bounding import NORM
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape, query_shape, value_shape
-from stmlang.lower.spectral import spectral_norm
+from stmlang.program.spectral import spectral_norm
 from stmlang.scan.expression import SLACK, Spectral, inside
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_expr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stmlang.plan.candidates import CANDIDATES
+from stmlang.strategies.registry import CANDIDATES
 from stmlang.verify.fuzz import STRATEGIES, Fuzzer, Source, Task, generated
 from stmlang.verify.jobs import matrix
 from stmlang.verify.worker import Worker

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.lower import program as programs
-from stmlang.lower.lanes import lanes
 from stmlang.lower.operands import STATE_AXES
+from stmlang.program import program as programs
+from stmlang.program.direction_inputs import lanes
 
 SPECS: dict[str, tuple[str, dict[str, int]]] = {
     "P-mode": ("std:plstm/image_p", {"rows": 3, "cols": 4}),
@@ -53,7 +53,7 @@ def test_factors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert lane.operands.factors is not None
         out, into = lane.operands.factors
         if program.dag.regular is None:
-            line = lane.setup.dag.line_edges
+            line = lane.context.dag.line_edges
             product = out[:, :, line[:, 1]] * into[:, :, line[:, 0]]
         else:
             product = jnp.expand_dims(out, -1 - STATE_AXES) * jnp.expand_dims(into, -2 - STATE_AXES)

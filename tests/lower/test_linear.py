@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.lower.decays import levels, parted, paths
+from stmlang.lower.segment_products import levels, parted, paths
 from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, differentiated, error
 from tests.helpers.cases import BOTH, CONCAT, GIVEN

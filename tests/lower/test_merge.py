@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stmlang.lower.block import Block
+from stmlang.lower.block_recurrence import assign_slots, line_counts
 from stmlang.lower.merge import Border, box_border, merge, merge_grid, node_border, wire
-from stmlang.lower.sweep import assign_slots, line_counts
 from stmlang.lower.tables import ABSENT, padded, select
 
 

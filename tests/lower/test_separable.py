@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.lower.turns import PortGates, pairs_of, partings, walks
+from stmlang.lower.one_turn import PortGates, pairs_of, partings, walks
 from stmlang.runtime.measure import scan_program
 from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stmlang.plan import Problem
+from stmlang.cost.problem import Problem
 from stmlang.scan.expression import Index, Number
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Mode, Scan
 from stmlang.scan.topology import Axis, Regular, Static, Topology, ports

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from stmlang.plan import calibration
-from stmlang.plan.target import CPU, target_of
+from stmlang.cost import calibration
+from stmlang.cost.target import CPU, target_of
 
 MEASURED = replace(CPU, matmul={"float32": 1e11, "float64": 5e10, "bfloat16": 2e10}, vector=9e9, memory=10**10)
 

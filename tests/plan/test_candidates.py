@@ -7,9 +7,13 @@ from math import prod
 
 import pytest
 
-from stmlang.plan.candidate import Candidate, Rejection
-from stmlang.plan.candidates import CANDIDATES, chunkwise, dense, parallel, recurrent
-from stmlang.plan.work import boundary, regular_merges
+from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.work import boundary, regular_merges
+from stmlang.strategies.chunkwise import cost as chunkwise
+from stmlang.strategies.dense import cost as dense
+from stmlang.strategies.parallel import cost as parallel
+from stmlang.strategies.recurrent import cost as recurrent
+from stmlang.strategies.registry import CANDIDATES
 from tests.plan.scans import diamond, grid, problem
 
 TOPOLOGIES = [grid(1), grid(17), grid(1, 1), grid(5, 3), grid(14, 14), grid(3, 4, 5), diamond()]

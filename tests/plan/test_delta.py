@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import stmlang
-from stmlang.plan.candidate import Rejection
-from stmlang.plan.candidates import delta
+from stmlang.cost.candidate import Rejection
+from stmlang.strategies.delta import cost as delta
 from tests.plan.scans import diamond, grid, problem
 
 

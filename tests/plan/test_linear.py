@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import stmlang
+from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.target import CPU
 from stmlang.plan import make_plan
-from stmlang.plan.candidate import Candidate, Rejection
-from stmlang.plan.candidates import linear
-from stmlang.plan.target import CPU
+from stmlang.strategies.linear import cost as linear
 from tests.plan.scans import diamond, grid, problem
 
 

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from stmlang.check import library_specs, load
+from stmlang.cost.problem import Problem
+from stmlang.cost.target import CPU
 from stmlang.facts import Facts, analyse, show_facts
 from stmlang.graph import batch
 from stmlang.graph.build import dag_of
-from stmlang.plan import Problem, make_plan
-from stmlang.plan.candidates import CANDIDATES
-from stmlang.plan.target import CPU
+from stmlang.plan import make_plan
 from stmlang.scan.sizes import unbound
 from stmlang.scan.topology import Runtime
+from stmlang.strategies.registry import CANDIDATES
 from tests.graph.graphs import banded
 
 RANK_ONE = "rank one"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import stmlang
-from stmlang.plan.candidate import Candidate, Rejection
-from stmlang.plan.candidates import raster
+from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.strategies.raster import cost as raster
 from tests.plan.scans import diamond, grid, problem
 
 

@@ -6,11 +6,11 @@ import pytest
 
 import stmlang
 from stmlang.check import load
-from stmlang.plan.candidate import Candidate, Rejection
-from stmlang.plan.candidates import separable
-from stmlang.plan.candidates.separable import first_axis
-from stmlang.plan.problem import Problem
+from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.problem import Problem
 from stmlang.runtime.compile import prepare
+from stmlang.strategies.separable import cost as separable
+from stmlang.strategies.separable.cost import first_axis
 from tests.plan.scans import diamond, grid, problem
 
 GATES = "source[out] = given()\n transition[out, in] = given()\n mark[in] = given()\n"

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from stmlang.cost.cache import write_json
+from stmlang.cost.target import CPU
 from stmlang.plan import explain_text, make_plan, plan_from_json, plan_json, tuned
-from stmlang.plan.cache import write_json
-from stmlang.plan.target import CPU
 from stmlang.plan.tuned import Device, Measured, keep, key_of, look_up, place_of, winner
 from tests.plan.scans import diamond, grid, problem
 
@@ -257,7 +257,7 @@ def test_writers_at_the_same_time_lose_nothing(cache):
 def test_a_failed_write_leaves_the_old_record(monkeypatch, cache):
     given = problem(grid(14, 14))
     tune(given, 1.0, 0.5)
-    monkeypatch.setattr("stmlang.plan.cache.os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr("stmlang.cost.cache.os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         write_json(place_of(key_of(given, HERE)), {})
     assert planned(given).tuning.used

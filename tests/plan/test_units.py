@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stmlang.plan import units
+from stmlang.cost import units
 
 
 @pytest.mark.parametrize(

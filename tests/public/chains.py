@@ -12,8 +12,8 @@ import pytest
 from jax import lax
 
 import stmlang
-from stmlang.plan.candidate import Candidate, ConfigValue
-from stmlang.plan.candidates import CANDIDATES
+from stmlang.cost.candidate import Candidate, ConfigValue
+from stmlang.strategies.registry import CANDIDATES
 from tests.helpers.cases import GIVEN, NONE
 
 Tree = Any

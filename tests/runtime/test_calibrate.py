@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import stmlang
-from stmlang.plan import calibration
-from stmlang.plan.target import target_of
+from stmlang.cost import calibration
+from stmlang.cost.target import target_of
 from stmlang.runtime.calibrate import MEASUREMENTS, measure, record
 
 

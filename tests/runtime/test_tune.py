@@ -11,7 +11,7 @@ import pytest
 
 import stmlang
 from stmlang.check import load
-from stmlang.plan.target import CPU
+from stmlang.cost.target import CPU
 from stmlang.plan.tuned import Device, place_of, read
 from stmlang.runtime import tune
 from stmlang.runtime.compile import prepare

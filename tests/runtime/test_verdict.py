@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import pytest
 
 from stmlang.check import load
+from stmlang.cost.target import CPU
 from stmlang.plan.choose import make_plan
-from stmlang.plan.target import CPU
 from stmlang.runtime import verdict
 from stmlang.runtime.compile import Prepared, assemble, prepare
 from stmlang.runtime.measure import Built, scan_program

@@ -20,33 +20,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from stmlang.facts import bounding
-from stmlang.lower import (
-    adjoint,
-    block,
-    chunks,
-    chunkwise,
-    delta,
-    dense_nodes,
-    execute,
-    impulse,
-    inverse,
-    levels,
-    linear,
-    merge,
-    operands,
-    parallel,
-    raster,
-    recurrent,
-    rows,
-    separable,
-    states,
-    tile,
-)
-from stmlang.lower.decays import paths
+from stmlang.lower import adjoint, block, chunks, inverse, merge, operands
+from stmlang.lower import level_recurrence as levels
 from stmlang.lower.operands import Operands
+from stmlang.lower.segment_products import paths
+from stmlang.program import execute, states
 from stmlang.runtime import graphs
 from stmlang.scan.expression import Apply, Function, Number, Power, Reduce
 from stmlang.scan.scan import Direction
+from stmlang.strategies.chunkwise import lower as chunkwise
+from stmlang.strategies.delta import lower as delta
+from stmlang.strategies.dense_nodes import lower as dense_nodes
+from stmlang.strategies.impulse import lower as impulse
+from stmlang.strategies.linear import lower as linear
+from stmlang.strategies.parallel import lower as parallel
+from stmlang.strategies.raster import lower as raster
+from stmlang.strategies.raster import tile
+from stmlang.strategies.recurrent import lower as recurrent
+from stmlang.strategies.rows import lower as rows
+from stmlang.strategies.separable import lower as separable
 from stmlang.verify.checks import CHECKS
 from stmlang.verify.metamorphic import RELATIONS
 from stmlang.verify.metamorphic.subject import forget
@@ -131,8 +123,8 @@ def objection(check: str, fault: Fault) -> str | None:
 def wrong_turn(right: Any) -> Any:
     """Of a turn's two ports each is taken for the other."""
 
-    def wrong(setup: Any, parts: Operands, first: int) -> Any:
-        return right(setup, _ports_exchanged(parts), first)
+    def wrong(context: Any, parts: Operands, first: int) -> Any:
+        return right(context, _ports_exchanged(parts), first)
 
     return wrong
 

@@ -20,7 +20,6 @@ from stmlang.facts.stability import Kind
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape
-from stmlang.plan.candidates import CANDIDATES
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import (
     Apply,
@@ -43,6 +42,7 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import ports
+from stmlang.strategies.registry import CANDIDATES
 from stmlang.verify.examples import example
 from stmlang.verify.reference import reference
 from stmlang.verify.strategies import KINDS, PROFILES, graphs, random_arguments, specs, topologies, trials

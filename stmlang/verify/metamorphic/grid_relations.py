@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stmlang.plan.candidate import ConfigValue
+from stmlang.cost.candidate import ConfigValue
 from stmlang.verify.metamorphic.compare import same
 from stmlang.verify.metamorphic.grids import (
     Window,

@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from stmlang.cost.problem import Problem
+from stmlang.cost.target import target_of
 from stmlang.facts import analyse
 from stmlang.graph.dag import DAG
 from stmlang.plan.choose import make_plan
-from stmlang.plan.problem import Problem
-from stmlang.plan.target import target_of
 from stmlang.runtime.compile import Prepared, assemble, machine
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, LineMask, inside

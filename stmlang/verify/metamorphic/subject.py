@@ -11,7 +11,7 @@ from zlib import crc32
 import jax
 import numpy as np
 
-from stmlang.plan.candidate import Config, freeze
+from stmlang.cost.candidate import Config, freeze
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.scan import Mode
 from stmlang.verify.checks.programs import options, quick_compilation

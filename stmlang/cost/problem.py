@@ -1,0 +1,230 @@
+"""What is to be planned: everything static about a scan that strategies and costs need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Int64
+
+from stmlang.cost.counts import Counts, Cut, interval_cut, ragged_counts, regular_counts, room_counts
+from stmlang.cost.errors import plan_error
+from stmlang.facts import Facts
+from stmlang.graph.buckets import Room
+from stmlang.graph.build import dag_of
+from stmlang.graph.dag import DAG
+from stmlang.graph.levels import topological_order
+from stmlang.graph.limits import LARGEST, refuse_above_largest
+from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
+from stmlang.scan.scan import Leaf, Scan
+from stmlang.scan.sizes import unbound
+from stmlang.scan.topology import Regular
+from stmlang.source import short
+from stmlang.source.diagnostic import SpecError
+from stmlang.source.span import Span
+
+DtypeName = Literal["float32", "float64", "bfloat16"]
+Mode = Literal["inference", "training"]
+ITEM_BYTES: dict[str, int] = {"float32": 4, "float64": 8, "bfloat16": 2}
+CORE_GATES = ("source", "transition", "mark", "direct")
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A stabilized scan on a topology of known size, and how it will be called.
+
+    `facts` is the result of `stmlang.facts.analyse`. `axes` are the sizes of a regular topology's axes, else None, and then
+    `dag` is there, or, for graphs given at run time, the `room` that there is for them. `memory_limit` is in bytes, None for
+    what the target has. `batch` is how many scans a call evaluates at once (`vmap`); all costs grow with it, sequential steps
+    do not.
+    """
+
+    scan: Scan
+    facts: Facts | None
+    dag: DAG | None
+    counts: Counts
+    axes: tuple[int, ...] | None
+    dtype: DtypeName
+    mode: Mode
+    memory_limit: int | None
+    batch: int
+    room: Room | None = None
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Problem {self.scan.name}: {self.counts.nodes} nodes, {self.dtype}, {self.mode}, batch {self.batch}>"
+
+    @classmethod
+    def of(
+        cls,
+        scan: Scan,
+        dag: DAG | None,
+        dtype: DtypeName = "float32",
+        *,
+        facts: Facts | None = None,
+        mode: Mode = "training",
+        memory_limit: int | None = None,
+        batch: int = 1,
+        room: Room | None = None,
+    ) -> Problem:
+        """Count the topology and check the call.
+
+        Without `dag` the counts of a regular topology are computed in closed form, and other graphs are built. Raises SpecError
+        where a size is unbound (STM5001), the graph comes at run time (STM3301), a count passes 2^31 (STM3303) or an option
+        is out of range (STM5010).
+        """
+        _check_options(dtype, mode, memory_limit, batch)
+        _check_normalized(scan)
+        axes = regular_axes(scan) if dag is None or dag.regular is None else dag.regular
+        if axes is None and dag is None and room is None:
+            dag = dag_of(scan.topology)
+        if room is not None:
+            counts = room_counts(room)
+        else:
+            counts = ragged_counts(dag) if axes is None and dag is not None else regular_counts(axes or ())
+        for what, count in (("nodes", counts.nodes), ("edges", counts.edges)):
+            refuse_above_largest(what, count, scan.topology.span)
+        # On a ragged topology there may be a way to do without them.
+        if axes is not None or any(set(PORT_INDICES) <= set(leaf.indices) for leaf in scan.leaves):
+            refuse_above_largest("line edges", counts.line_edges, scan.topology.span)
+        return cls(scan, facts, dag, counts, axes, dtype, mode, memory_limit, batch, room)
+
+    @property
+    def heads(self) -> int:
+        return self.scan.heads
+
+    @property
+    def key(self) -> int:
+        return self.scan.key
+
+    @property
+    def value(self) -> int:
+        """Columns of the state: one more than the spec's `value` where a normalizer is carried along."""
+        return self.scan.value + (self.scan.normalize != "none")
+
+    @property
+    def track(self) -> int:
+        return self.scan.track
+
+    @property
+    def directions(self) -> int:
+        return len(self.scan.directions)
+
+    @property
+    def training(self) -> bool:
+        return self.mode == "training"
+
+    @property
+    def lanes(self) -> int:
+        """How many independent scans there are: batch, heads, directions."""
+        return self.batch * self.heads * self.directions
+
+    @property
+    def state(self) -> int:
+        """Numbers in the state of one edge."""
+        return self.key * self.value * self.track
+
+    @property
+    def item(self) -> int:
+        """Bytes of a number of the data type."""
+        return ITEM_BYTES[self.dtype]
+
+    @property
+    def accumulator(self) -> int:
+        """Bytes of a number in states and gating matrices: bfloat16 accumulates in float32."""
+        return max(4, self.item)
+
+    @cached_property
+    def state_indices(self) -> frozenset[Index]:
+        """The state indices that source, transition, mark or direct carry: empty if every gate is a scalar per head."""
+        used = {index for name in CORE_GATES for index in self.scan.gate(name).indices}
+        return frozenset(index for index in STATE_INDICES if index in used)
+
+    @cached_property
+    def io_bytes(self) -> int:
+        """Bytes of q, k, v, the result and the gates' leaves, for the whole batch."""
+        columns = 2 * self.key + self.scan.value
+        outputs = self.scan.value * (self.directions if self.scan.combine == "concat" else 1)
+        arrays = self.counts.nodes * self.heads * (columns + outputs)
+        return self.batch * self.item * (arrays + sum(self._leaf_numbers(leaf) for leaf in self.scan.leaves))
+
+    def _leaf_numbers(self, leaf: Leaf) -> int:
+        """Numbers in a leaf's array, by the rule of `stmlang.scan.Leaf`."""
+        ports = [index for index in leaf.indices if index in PORT_INDICES]
+        sizes = {"key": self.key, "value": self.scan.value, "track": self.track}
+        state = prod(sizes[index.rstrip("'")] for index in leaf.indices if index not in PORT_INDICES)
+        if leaf.kind == "param":
+            base = 1
+        elif self.axes is not None:
+            base = self.counts.nodes * len(self.axes) ** len(ports)
+        else:
+            base = (self.counts.nodes, self.counts.edges, self.counts.line_edges)[len(ports)]
+        return base * self.heads * (self.directions if leaf.directional else 1) * state
+
+    def cut(self, size: int) -> Cut:
+        """The cut of a ragged topology's level order into intervals of `size` nodes. Strategies ask for the same ones."""
+        if size not in self._cuts:
+            if self.dag is None:
+                raise ValueError("only ragged topologies are cut into intervals")
+            self._cuts[size] = interval_cut(self.dag, self._order, size)
+        return self._cuts[size]
+
+    @cached_property
+    def _cuts(self) -> dict[int, Cut]:
+        return {}
+
+    @cached_property
+    def _order(self) -> Int64[np.ndarray, " nodes"]:
+        return topological_order(self.dag) if self.dag is not None else np.zeros(0, np.int64)
+
+
+def regular_axes(scan: Scan) -> tuple[int, ...] | None:
+    """Axis sizes of a regular topology, None for others. Raises SpecError (STM5001) where a size is unbound."""
+    names = unbound(scan)
+    if names:
+        raise unbound_error(names, scan.topology.span)
+    if not isinstance(scan.topology, Regular):
+        return None
+    return tuple(axis.size for axis in scan.topology.axes if axis.size is not None)
+
+
+def unbound_error(names: Sequence[str], span: Span | None) -> SpecError:
+    """The error for axes whose size nobody gave."""
+    plural = "s" if len(names) > 1 else ""
+    return plan_error(
+        "STM5001",
+        f"the size{plural} {', '.join(f'`{name}`' for name in names)} must be known to plan this scan",
+        span=span,
+        help=f"give {'them' if plural else 'it'} at compile time, `{', '.join(f'{name}=N' for name in names)}` in Python or "
+        f"`{' '.join(f'--set {name}=N' for name in names)}` on the command line, or a default in the topology",
+    )
+
+
+def _check_normalized(scan: Scan) -> None:
+    """Raises SpecError (STM5011) where a normalized scan acts on the value axis: its column of ones has no such entry."""
+    for gate in (scan.gate(name) for name in CORE_GATES) if scan.normalize != "none" else ():
+        if {"value", "value'"} & set(gate.indices):
+            raise plan_error(
+                "STM5011",
+                f"`{gate.name}` acts on the value axis of a normalized scan",
+                span=gate.span,
+                notes=(
+                    f"`normalize {scan.normalize}` carries a column of ones beside the values, which no gate may tell apart",
+                ),
+                help="take the index away, or write `normalize none`",
+            )
+
+
+def _check_options(dtype: str, mode: str, memory_limit: int | None, batch: int) -> None:
+    for what, value, known in (("data type", dtype, get_args(DtypeName)), ("mode", mode, get_args(Mode))):
+        if value not in known:
+            raise plan_error("STM5010", f"unknown {what} `{value}`", help=f"choose one of {', '.join(known)}")
+    if memory_limit is not None and memory_limit <= 0:
+        raise plan_error("STM5010", f"the memory limit must be a positive number of bytes, not {memory_limit}")
+    if not 0 < batch <= LARGEST:
+        raise plan_error("STM5010", f"the batch must be a positive number below 2^31, not {batch}")

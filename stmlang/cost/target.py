@@ -1,0 +1,113 @@
+"""The machines a plan can be made for, as small records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from stmlang.cost.errors import plan_error
+
+Platform = Literal["cpu", "cuda"]
+GIGA = 10**9
+TERA = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a machine does in a second, and what a step or an operation costs however small it is.
+
+    `matmul` and `vector` are flop/s (by data type, and in float32 for elementwise work), `bandwidth` bytes/s, `step_overhead`
+    the seconds of one sequential `lax.scan` step, `op_overhead` of one dispatched operation, `product_overhead` of one matrix
+    product among a batch of them, `compile_seconds` per program instruction, `memory` in bytes. `measured` is set where a
+    calibration filled the record in.
+    """
+
+    name: str
+    platform: Platform
+    matmul: Mapping[str, float] = field(hash=False)
+    vector: float
+    bandwidth: float
+    step_overhead: float
+    op_overhead: float
+    product_overhead: float
+    compile_seconds: float
+    memory: int
+    measured: bool = False
+
+
+CPU = Target(
+    name="cpu",
+    platform="cpu",
+    matmul={"float32": 80 * GIGA, "float64": 40 * GIGA, "bfloat16": 40 * GIGA},
+    vector=8 * GIGA,
+    bandwidth=15 * GIGA,
+    step_overhead=20e-6,
+    op_overhead=3e-6,
+    product_overhead=0.5e-6,
+    compile_seconds=8e-3,
+    memory=8 * GIGA,
+)
+
+# Data sheet peaks (dense, without sparsity) times what long matrix products reach of them, about 0.8; bandwidth times 0.9.
+# float32 products run at full precision, on the ordinary cores: TF32 loses what the goldens ask for.
+A100 = Target(
+    name="a100",
+    platform="cuda",
+    matmul={"float32": 15 * TERA, "float64": 15 * TERA, "bfloat16": 250 * TERA},
+    vector=10 * TERA,
+    bandwidth=1.8 * TERA,
+    step_overhead=12e-6,
+    op_overhead=4e-6,
+    product_overhead=1e-9,
+    compile_seconds=20e-3,
+    memory=80 * GIGA,
+)
+H100 = Target(
+    name="h100",
+    platform="cuda",
+    matmul={"float32": 50 * TERA, "float64": 50 * TERA, "bfloat16": 800 * TERA},
+    vector=30 * TERA,
+    bandwidth=3.0 * TERA,
+    step_overhead=10e-6,
+    op_overhead=3e-6,
+    product_overhead=1e-9,
+    compile_seconds=20e-3,
+    memory=80 * GIGA,
+)
+H200 = Target(
+    name="h200",
+    platform="cuda",
+    matmul=H100.matmul,
+    vector=H100.vector,
+    bandwidth=4.3 * TERA,
+    step_overhead=H100.step_overhead,
+    op_overhead=H100.op_overhead,
+    product_overhead=H100.product_overhead,
+    compile_seconds=H100.compile_seconds,
+    memory=141 * GIGA,
+)
+
+TARGETS: dict[str, Target] = {target.name: target for target in (CPU, H100, H200, A100)}
+ALIASES = {"gpu": "h100", "cuda": "h100", "auto": "cpu"}
+
+
+def target_names() -> tuple[str, ...]:
+    """Every name that `target_of` knows."""
+    return (*TARGETS, *ALIASES)
+
+
+def target_of(name: str, *, calibrated: bool = True) -> Target:
+    """The target of a name. `auto` is the CPU here (a caller that can see devices resolves it first), `gpu` an H100.
+
+    The CPU's record is the one measured on this machine, if there is one and `calibrated` is left on. Raises SpecError
+    (STM5009) for an unknown name.
+    """
+    known = ALIASES.get(name, name)
+    if known not in TARGETS:
+        raise plan_error("STM5009", f"unknown target `{name}`", help=f"choose one of {', '.join(target_names())}")
+    if known == "cpu" and calibrated:
+        from stmlang.cost.calibration import load
+
+        return load() or CPU
+    return TARGETS[known]

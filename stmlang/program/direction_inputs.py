@@ -1,0 +1,118 @@
+"""Gates evaluated and laid out for the strategy of a program, one lane for each bundle of directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from stmlang.facts import Factored, RankOne
+from stmlang.lower.operands import Deltas, Factors, Operands, factored, ragged_operands, regular_operands
+from stmlang.lower.strategy import LoweringContext, Tables
+from stmlang.lower.values import Environment, Frame
+from stmlang.program.delta_rule import delta
+from stmlang.program.evaluate import evaluate, place
+from stmlang.program.expressions import Context, expression
+from stmlang.program.log_stabilizer import Scale, applies, rescale
+from stmlang.program.node_mask import Mask, filled, leaves_with_nodes, oriented, passing, silent
+from stmlang.program.program import Bundle, Program
+
+
+class DirectionInputs(NamedTuple):
+    """A bundle of directions ready for its strategy."""
+
+    context: LoweringContext
+    tables: Tables
+    operands: Operands
+    environment: Environment
+    frame: Frame
+    scale: Scale | None
+
+
+def lanes(
+    program: Program,
+    tables: Sequence[Bundle],
+    inputs: Mapping[str, Array],
+    gates: Mapping[str, Array],
+    mask: Mask | None = None,
+) -> list[DirectionInputs]:
+    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as `(*nodes, head, index)`; a `mask`, on regular
+    topologies, says which nodes count.
+
+    Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
+    of a gradient would be rounded before parts are added up.
+    """
+    inputs, gates = _accumulated(program, inputs), _accumulated(program, gates)
+    scan, dag = program.scan, program.dag
+    regular = dag.regular is not None
+    if mask is not None:
+        inputs, gates = filled(inputs, mask), leaves_with_nodes(scan, gates, mask)
+    own = None if mask is None else oriented(mask, scan.directions)
+    found: list[DirectionInputs] = []
+    for number, (context, bundle) in enumerate(zip(program.contexts, tables, strict=True)):
+        frame = Frame(scan, dag.ports, len(dag.node_shape) if regular else 1, dag.node_count, bundle.sites, program.accumulator)
+        leaves = {leaf.name: _leaf(program, leaf.name, gates[leaf.name], number) for leaf in scan.leaves}
+        nodes = dag.node_shape if regular else (dag.node_count,)
+        flat = {name: jnp.reshape(array, (*nodes, *array.shape[-2:])) for name, array in inputs.items()}
+        gate_context = place(frame, leaves, flat)
+        environment = evaluate(gate_context, program.evaluated)
+        heard = environment if mask is None else silent(environment, mask)
+        if dag.regular is not None:
+            operands = regular_operands(frame, heard, dag.regular)
+        else:
+            count = None if program.by_factors else dag.line_rows
+            operands = ragged_operands(frame, environment, dag.edge_count, count)
+            if bundle.line is not None:
+                operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
+        if program.rank_one is not None:
+            operands = operands._replace(factors=_factors(program, program.rank_one, gate_context, environment))
+        if program.deltas is not None:
+            operands = operands._replace(deltas=_deltas(program.deltas, gate_context, environment, dag.node_shape))
+        if own is not None:
+            operands = passing(operands, own)
+        scale = None
+        if applies(scan, dag.regular):
+            operands, scale = rescale(gate_context, environment, operands, dag.node_count, mask)
+        if scan.normalize != "none":
+            ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
+            operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
+        found.append(DirectionInputs(context, bundle.strategy, operands, heard, frame, scale))
+    return found
+
+
+def _accumulated(program: Program, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: jnp.asarray(array, program.accumulator) for name, array in arrays.items()}
+
+
+def _factors(program: Program, found: RankOne, gate_context: Context, environment: Environment) -> Factors:
+    """The factors of the transition, as the facts name them."""
+    out, into = (expression(gate_context, environment, part) for part in (found.out_factor, found.in_factor))
+    return factored(gate_context.frame, out, into, program.dag.regular or (program.dag.edge_count,))
+
+
+def _deltas(
+    found: tuple[Factored, Factored | None], gate_context: Context, environment: Environment, sizes: Sequence[int]
+) -> Deltas:
+    transition, mark = found
+    seen = None if mark is None else delta(gate_context, environment, mark, sizes)
+    return Deltas(delta(gate_context, environment, transition, sizes), seen)
+
+
+def _leaf(program: Program, name: str, array: Array, bundle: int) -> Array:
+    """A leaf with a direction axis; on a ragged topology only its bundle's direction, and all node axes made one."""
+    leaf, scan, dag = program.scan.leaf(name), program.scan, program.dag
+    ragged = dag.regular is None
+    dense = [index for index in leaf.indices if not (ragged and index in ("out", "in"))]
+    axis = array.ndim - len(dense)
+    if not (leaf.directional and len(scan.directions) > 1):
+        array = jnp.expand_dims(array, axis)
+    else:
+        axis -= 1
+        if ragged:
+            array = jax.lax.slice_in_dim(array, bundle, bundle + 1, axis=axis)
+    if ragged and leaf.kind != "param":
+        array = jnp.reshape(array, (-1, *array.shape[axis - 1 :]))
+    return array

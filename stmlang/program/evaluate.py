@@ -1,0 +1,142 @@
+"""Gate equations as JAX arrays: leaves placed, clauses chosen port by port, gates in the order of their dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from stmlang.lower.values import Environment, Frame, Site, Value, at_site, clip, join, pick
+from stmlang.program.expressions import Context, expression
+from stmlang.scan.expression import INDICES, Index
+from stmlang.scan.scan import Clause, Gate, Leaf
+
+
+def place(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]) -> Context:
+    """Leaves and inputs in the common layout.
+
+    `leaves[name]` has the shape that `scan.Leaf` states, with a direction axis kept at size one where it has none; `inputs`
+    holds q, k: (*sites, head, key) and v: (*sites, head, value).
+    """
+    return Context(
+        frame,
+        {leaf.name: _place_leaf(frame, leaf, leaves[leaf.name]) for leaf in frame.scan.leaves},
+        {name: _place_input(name, array) for name, array in inputs.items()},
+    )
+
+
+def evaluate(context: Context, wanted: Container[str]) -> Environment:
+    """The wanted gates of the scan by name, and the inputs `q`, `k`, `v` where no gate redefines them."""
+    environment: Environment = {}
+    for gate in (gate for gate in context.frame.scan.gates if gate.name in wanted):
+        environment[gate.name] = _gate(context, environment, gate)
+    return {**context.inputs, **environment}
+
+
+def leaf_site(leaf: Leaf) -> Site:
+    """Where a leaf's array lives on a ragged topology."""
+    if leaf.kind == "param":
+        return "constant"
+    out, into = "out" in leaf.indices, "in" in leaf.indices
+    return "line" if out and into else "out" if out else "in" if into else "node"
+
+
+def _place_leaf(frame: Frame, leaf: Leaf, array: Array) -> Value:
+    """A leaf's array, `(*sites, head, direction, *indices)`, moved into the common layout and clamped to its bounds."""
+    ragged = frame.sites is not None
+    site_axes = 0 if leaf.kind == "param" else frame.site_axes
+    indices = [index for index in leaf.indices if not (ragged and index in ("out", "in"))]
+    order = sorted(range(len(indices)), key=lambda k: INDICES.index(indices[k]))
+    array = jnp.transpose(array, [*range(site_axes + 2), *(site_axes + 2 + k for k in order)])
+    sizes = dict(zip(sorted(indices, key=INDICES.index), array.shape[site_axes + 2 :], strict=True))
+    tail = tuple(sizes.get(index, 1) for index in INDICES)
+    lead = array.shape[:site_axes] if site_axes else (1,) * frame.site_axes
+    array = array.reshape(*lead, *array.shape[site_axes : site_axes + 2], *tail)
+    return Value(clip(array, leaf.low, leaf.high), leaf_site(leaf) if ragged else "node")
+
+
+def _place_input(name: str, array: Array) -> Value:
+    index: Index = "value" if name == "v" else "key"
+    tail = tuple(array.shape[-1] if entry == index else 1 for entry in INDICES)
+    return Value(array.reshape(*array.shape[:-1], 1, *tail), "node")
+
+
+# --- gates and clauses -----------------------------------------------------------------------------------------------
+
+
+def _gate(context: Context, environment: Environment, gate: Gate) -> Value:
+    values = [expression(context, environment, clause.value) for clause in gate.clauses]
+    if len(values) == 1 and not gate.clauses[0].ports:
+        return values[0]
+    if context.frame.sites is None:
+        return _dense_clauses(context.frame, gate, values)
+    return _ragged_clauses(context.frame, gate, values)
+
+
+def clause_for(gate: Gate, chosen: Mapping[Index, str]) -> int | None:
+    """The number of the clause that holds at the given ports: of those that match, the one that pins most."""
+    best: int | None = None
+    for number, clause in enumerate(gate.clauses):
+        matches = all(chosen.get(index) == port for index, port in clause.ports)
+        if matches and (best is None or len(clause.ports) > len(gate.clauses[best].ports)):
+            best = number
+    return best
+
+
+def _dense_clauses(frame: Frame, gate: Gate, values: list[Value]) -> Value:
+    """Assembled port by port, so that a clause that does not hold somewhere cannot touch the value or its gradient there."""
+    out_axis, in_axis = frame.axis("out"), frame.axis("in")
+    outs = frame.ports if "out" in gate.indices else (None,)
+    ins = frame.ports if "in" in gate.indices else (None,)
+    rows: list[Array] = []
+    for o, out in enumerate(outs):
+        cells: list[Array] = []
+        for i, into in enumerate(ins):
+            chosen: dict[Index, str] = {}
+            if out is not None:
+                chosen["out"] = out
+            if into is not None:
+                chosen["in"] = into
+            number = clause_for(gate, chosen)
+            if number is None:
+                raise AssertionError(f"gate {gate.name} has no clause at {chosen}")
+            cells.append(pick(pick(values[number].array, out_axis, o), in_axis, i))
+        rows.append(join(cells, in_axis))
+    return Value(join(rows, out_axis), "node")
+
+
+def _ragged_clauses(frame: Frame, gate: Gate, values: list[Value]) -> Value:
+    """Chosen by the port class of the edges at each site."""
+    sites = frame.sites
+    assert sites is not None
+    target: Site = "line" if {"out", "in"} <= set(gate.indices) else "out" if "out" in gate.indices else "in"
+    result: Array | None = None
+    order = sorted(range(len(values)), key=lambda number: len(gate.clauses[number].ports))
+    for number in order:
+        array = at_site(frame, values[number], target).array
+        holds = _holds(frame, gate.clauses[number], target)
+        result = array if result is None and holds is None else _where(holds, array, result)
+    assert result is not None
+    return Value(result, target)
+
+
+def _holds(frame: Frame, clause: Clause, target: Site) -> Array | None:
+    """Where a clause's pinned ports are met, shaped for broadcasting; None for the general clause."""
+    sites = frame.sites
+    assert sites is not None
+    holds: Array | None = None
+    for index, port in clause.ports:
+        edges = sites.port
+        if target == "line":
+            assert sites.line is not None
+            edges = edges[sites.line.out if index == "out" else sites.line.into]
+        met = edges == frame.ports.index(port)
+        holds = met if holds is None else holds & met
+    return None if holds is None else holds.reshape(-1, *(1,) * (frame.rank - 1))
+
+
+def _where(holds: Array | None, array: Array, otherwise: Array | None) -> Array:
+    if holds is None:
+        return array
+    return jnp.where(holds, array, jnp.zeros((), array.dtype) if otherwise is None else otherwise)

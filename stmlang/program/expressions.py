@@ -1,0 +1,288 @@
+"""Expressions as arrays: one case for each kind of node of the typed tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, assert_never
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from stmlang.lower.tables import Places
+from stmlang.lower.values import Environment, Frame, Value, clip, common, group_by, join, pick
+from stmlang.program.spectral import spectral_norm
+from stmlang.scan.expression import (
+    L2_EPSILON,
+    SLACK,
+    Apply,
+    Bind,
+    Degree,
+    Expr,
+    Eye,
+    Finite,
+    Function,
+    GateRef,
+    Index,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Normalize,
+    Number,
+    Power,
+    Product,
+    Reduce,
+    Spectral,
+    Split,
+    Sum,
+)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What expressions refer to besides gates: leaves and inputs in the common layout."""
+
+    frame: Frame
+    leaves: Mapping[str, Value]
+    inputs: Mapping[str, Value]
+
+
+def expression(context: Context, environment: Environment, expr: Expr) -> Value:
+    frame = context.frame
+    match expr:
+        case Number(value=number):
+            return Value(jnp.full((1,) * frame.rank, number, frame.dtype), "constant")
+        case LeafRef(leaf=name):
+            return context.leaves[name]
+        case InputRef(name=name, bind=bind):
+            return rebind(frame, context.inputs[name], bind)
+        case GateRef(gate=name, bind=bind):
+            return rebind(frame, environment[name], bind)
+        case Apply(function=function, arguments=arguments):
+            arrays, site = common(frame, [expression(context, environment, part) for part in arguments])
+            return Value(_apply(function, arrays), site)
+        case Sum(terms=terms):
+            arrays, site = common(frame, [expression(context, environment, part) for _, part in terms])
+            return Value(_add([-a if negative else a for (negative, _), a in zip(terms, arrays, strict=True)]), site)
+        case Product(factors=factors):
+            arrays, site = common(frame, [expression(context, environment, part) for _, part in factors])
+            return Value(_multiply(factors, arrays), site)
+        case Power(base=base, exponent=exponent):
+            arrays, site = common(frame, [expression(context, environment, part) for part in (base, exponent)])
+            return Value(_power(arrays[0], arrays[1], exponent), site)
+        case Reduce(kind=kind, over=over, argument=argument):
+            return _reduce(frame, kind, over, expression(context, environment, argument))
+        case Normalize(kind=kind, over=over, argument=argument):
+            return _normalize(frame, kind, over, expression(context, environment, argument))
+        case Split(arguments=arguments):
+            arrays, site = common(frame, [expression(context, environment, part) for part in arguments])
+            return Value(_split(frame, arrays), site)
+        case Eye(first=first, second=second):
+            return Value(_eye(frame, first, second), "constant")
+        case Spectral(pairs=pairs, argument=argument):
+            return _spectral(frame, pairs, expression(context, environment, argument))
+        case Degree(over=over):
+            return _degree(frame, over)
+        case Finite(argument=argument):
+            value = expression(context, environment, argument)
+            return Value(jnp.where(jnp.isfinite(value.array), value.array, 0), value.site)
+        case LineMask():
+            assert frame.sites is not None
+            assert frame.sites.mask is not None
+            mask = jnp.asarray(frame.sites.mask, frame.dtype)
+            return Value(mask.reshape(-1, *(1,) * (frame.rank - 1)), "line")
+        case _:
+            assert_never(expr)
+
+
+def rebind(frame: Frame, value: Value, bind: tuple[Bind, ...]) -> Value:
+    """Axes renamed, or pinned to one port, as a reference says."""
+    array, first = value.array, frame.site_axes + 2
+    moved: dict[int, int] = {}
+    for entry in bind:
+        source = frame.axis(entry.declared)
+        if entry.port is not None:
+            array = pick(array, source, frame.ports.index(entry.port))
+        elif entry.index is not None and entry.index != entry.declared:
+            moved[source] = frame.axis(entry.index)
+    if not moved:
+        return Value(array, value.site)
+    kept = {frame.axis(entry.declared) for entry in bind if entry.index == entry.declared}
+    targets = {target: source for source, target in moved.items()}
+    spare = [axis for axis in range(first, frame.rank) if axis not in moved and axis not in kept]
+    order = list(range(first))
+    for axis in range(first, frame.rank):
+        order.append(targets[axis] if axis in targets else axis if axis in kept else spare.pop())
+    return Value(jnp.transpose(array, order), value.site)
+
+
+def _add(arrays: list[Array]) -> Array:
+    """A sum as a balanced tree: ten thousand terms round like fourteen."""
+    while len(arrays) > 1:
+        arrays = [a + b for a, b in zip(arrays[::2], arrays[1::2], strict=False)] + arrays[len(arrays) & ~1 :]
+    return arrays[0]
+
+
+def _multiply(factors: tuple[tuple[bool, Expr], ...], arrays: list[Array]) -> Array:
+    result = 1 / arrays[0] if factors[0][0] else arrays[0]
+    for (inverted, _), array in zip(factors[1:], arrays[1:], strict=True):
+        result = result / array if inverted else result * array
+    return result
+
+
+def _power(base: Array, exponent: Array, written: Expr) -> Array:
+    if isinstance(written, Number):
+        whole = int(written.value) if written.value.is_integer() else None
+        if whole is not None and abs(whole) < 2**31:
+            return jax.lax.integer_pow(base, whole)
+        return _rooted(lambda base: base**written.value, base, base == 0) if written.value > 0 else base**written.value
+    rooted = (base == 0) & (exponent > 0) & (exponent != 1)
+    return _rooted(lambda base: jnp.power(base, exponent), base, rooted)
+
+
+def _rooted(function: Callable[[Array], Array], x: Array, zero: Array) -> Array:
+    """A function that is zero where `zero` holds, and flat there: its slope, or a higher one, is infinite, and a gate that has
+    underflowed would turn it into NaN (infinity times a slope of zero)."""
+    return jnp.where(zero, 0, function(jnp.where(zero, 1, x)))
+
+
+def _apply(function: Function, arrays: list[Array]) -> Array:
+    x = arrays[0]
+    match function:
+        case Function.EXP:
+            return jnp.exp(x)
+        case Function.LOG:
+            return jnp.log(x)
+        case Function.SIGMOID:
+            return jax.nn.sigmoid(x)
+        case Function.TANH:
+            return jnp.tanh(x)
+        case Function.RELU:
+            return jax.nn.relu(x)
+        case Function.SOFTPLUS:
+            return jax.nn.softplus(x)
+        case Function.ABS:
+            return jnp.abs(x)
+        case Function.SQRT:
+            return _rooted(jnp.sqrt, x, x == 0)
+        case Function.SIN:
+            return jnp.sin(x)
+        case Function.COS:
+            return jnp.cos(x)
+        case Function.CAP:
+            return clip(x, -1.0, 1.0)
+        case Function.MINIMUM:
+            return jnp.minimum(x, arrays[1])
+        case Function.MAXIMUM:
+            return jnp.maximum(x, arrays[1])
+        case Function.DIVISOR:
+            return jnp.where(x > 1 + SLACK, x, jnp.where(jnp.isnan(x), x, 1))
+        case Function.CLIP:
+            return clip(x, arrays[1], arrays[2])
+        case _:
+            assert_never(function)
+
+
+def _reduce(frame: Frame, kind: Literal["sum", "mean", "max"], over: Index, value: Value) -> Value:
+    if frame.sites is None or over not in ("out", "in"):
+        array, axis = _spread(frame, value.array, over)
+        total = _fold(array, axis, "max" if kind == "max" else "sum")
+        return Value(total / array.shape[axis] if kind == "mean" else total, value.site)
+    expanded, group, count, site = group_by(frame, value, over)
+    total = jax.ops.segment_sum(expanded.array, group, count)
+    if kind == "sum":
+        return Value(total, site)
+    members = _members(frame, group, count)
+    if kind == "mean":
+        return Value(total / jnp.maximum(members, 1), site)
+    largest = jax.ops.segment_max(expanded.array, group, count)
+    return Value(jnp.where(members > 0, largest, 0), site)
+
+
+def _members(frame: Frame, group: Places, count: int) -> Array:
+    """How many entries each group has."""
+    found = jax.ops.segment_sum(jnp.ones(group.shape, frame.dtype), group, count)
+    return found.reshape(-1, *(1,) * (frame.rank - 1))
+
+
+def _degree(frame: Frame, over: Literal["out", "in"]) -> Value:
+    """The number of edges that leave or enter each node."""
+    sites = frame.sites
+    assert sites is not None, "on a regular topology a degree is a number"
+    return Value(_members(frame, sites.tail if over == "out" else sites.head, frame.nodes), "node")
+
+
+def _spread(frame: Frame, array: Array, index: Index) -> tuple[Array, int]:
+    """The array broadcast along a dense index, and the axis of that index."""
+    axis = frame.axis(index)
+    size = len(frame.ports) if index in ("out", "in") else frame.size(index)
+    return jnp.broadcast_to(array, [size if k == axis else n for k, n in enumerate(array.shape)]), axis
+
+
+def _fold(array: Array, axis: int, kind: Literal["sum", "max"]) -> Array:
+    """The sum or largest along an axis, kept at size one. Reduced as a matrix: arrays here have more axes than XLA's CPU
+    kernels are sure to take."""
+    moved = jnp.moveaxis(array, axis, -1)
+    flat = moved.reshape(-1, array.shape[axis])
+    folded = jnp.sum(flat, axis=-1) if kind == "sum" else jnp.max(flat, axis=-1)
+    return jnp.expand_dims(folded.reshape(moved.shape[:-1]), axis)
+
+
+def _normalize(frame: Frame, kind: Literal["softmax", "l1", "l2"], over: Index, value: Value) -> Value:
+    if frame.sites is None or over not in ("out", "in"):
+        array, axis = _spread(frame, value.array, over)
+        if kind == "softmax":
+            array = jnp.exp(array - jax.lax.stop_gradient(_fold(array, axis, "max")))
+            return Value(array / _fold(array, axis, "sum"), value.site)
+        return Value(_rescale(kind, array, lambda part: _fold(part, axis, "sum")), value.site)
+    expanded, group, count, _ = group_by(frame, value, over)
+    array = expanded.array
+
+    def total(part: Array) -> Array:
+        return jnp.take(jax.ops.segment_sum(part, group, count), group, axis=0, mode="clip")
+
+    if kind == "softmax":
+        member = (group < count).reshape(-1, *(1,) * (frame.rank - 1))
+        array = jnp.where(member, array, 0)
+        largest = jax.ops.segment_max(jax.lax.stop_gradient(array), group, count)
+        array = jnp.exp(array - jnp.where(member, jnp.take(largest, group, axis=0, mode="clip"), 0))
+        return Value(array / jnp.where(member, total(array), 1), expanded.site)
+    return Value(_rescale(kind, array, total), expanded.site)
+
+
+def _rescale(kind: Literal["l1", "l2"], array: Array, total: Callable[[Array], Array]) -> Array:
+    if kind == "l2":
+        return array * jax.lax.rsqrt(total(array * array) + L2_EPSILON)
+    norm = total(jnp.abs(array))
+    inside = norm <= 1
+    return jnp.where(inside, array, array / jnp.where(inside, 1, norm))
+
+
+def _split(frame: Frame, arrays: list[Array]) -> Array:
+    """A stick broken at each argument in turn; every piece varies along `out` only by its place."""
+    axis, rest, pieces = frame.axis("out"), jnp.ones((1,) * frame.rank, frame.dtype), []
+    for array in arrays:
+        pieces.append(rest * array)
+        rest = rest * (1 - array)
+    return join([*pieces, rest], axis)
+
+
+def _spectral(frame: Frame, pairs: tuple[tuple[Index, Index], ...], value: Value) -> Value:
+    """The norm of a matrix of all rows and all columns, one axis behind the other."""
+    array = value.array
+    for pair in pairs:
+        for index in pair:
+            array, _ = _spread(frame, array, index)
+    rows, columns = ([frame.axis(pair[side]) for pair in pairs] for side in (0, 1))
+    moved = jnp.moveaxis(array, [*rows, *columns], range(-2 * len(pairs), 0))
+    size = prod(frame.size(row) for row, _ in pairs)
+    norms = spectral_norm(moved.reshape(-1, size, size)).reshape(moved.shape[: -2 * len(pairs)])
+    return Value(jnp.expand_dims(norms, [*rows, *columns]), value.site)
+
+
+def _eye(frame: Frame, first: Index, second: Index) -> Array:
+    size = frame.size(first)
+    shape = [size if axis in (frame.axis(first), frame.axis(second)) else 1 for axis in range(frame.rank)]
+    return jnp.eye(size, dtype=frame.dtype).reshape(shape)

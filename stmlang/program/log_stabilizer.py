@@ -1,0 +1,175 @@
+"""Normalized chains with exponential gates, kept in range by a running maximum.
+
+A normalized scan's result is a ratio, so its states may be held at any scale. With `m` the largest logarithm that a state's
+terms have, carried along by the same recurrence in (max, +),
+
+    m[t]  =  max(log |T[t]| + m[t-1],  log |S[t]|)          and          C'[t] = exp(-m[t]) C[t]
+
+the scaled states obey the scaled recurrence `T' = T exp(m[t-1] - m[t])`, `S' = S exp(-m[t])`; reading at node t is scaled by
+`mu[t]`, the largest logarithm read, `M' = M exp(m[t-1] - mu[t])`, `D' = D exp(-mu[t])`, and what the result is divided by has
+`exp(-mu)` in place of one. Nothing overflows, although `exp` gates do: a gate is held as `mantissa * exp(exponent)`, the
+exponent taken from the equation. As nothing depends on the scale, no gradient flows through it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from stmlang.lower.operands import STATE_AXES, Factors, Operands, flip, laid_out, oriented_gate
+from stmlang.lower.values import Environment, Value, common
+from stmlang.program.expressions import Context, expression, rebind
+from stmlang.scan.expression import Apply, Expr, Function, GateRef, Index, Product
+from stmlang.scan.scan import Direction, Scan
+
+FLOOR = -60.0
+"""Scales below exp(-60) are not followed: what is added to the denominator, 1 or 1e-10, is larger by far."""
+
+CORE = ("source", "transition", "mark", "direct")
+
+
+class Scaled(NamedTuple):
+    """A gate as `mantissa * exp(exponent)`."""
+
+    mantissa: Value
+    exponent: Value
+
+
+class Scale(NamedTuple):
+    """Logarithms of scales: of what each node reads (one for all directions where they are summed) and of the final state; and
+    the direct gate at the scale of what is read."""
+
+    read: Float[Array, "direction head node"]
+    direct: Float[Array, "direction head node"]
+    final: Float[Array, "direction head"]
+
+
+def applies(scan: Scan, axes: tuple[int, ...] | None) -> bool:
+    """Whether a scan is run at a scale of its own: a normalized one, on a chain, whose gates have no state axes."""
+    plain = all(set(scan.gate(name).indices) <= {"out", "in"} for name in CORE)
+    return scan.normalize != "none" and plain and axes is not None and len(axes) == 1
+
+
+def scaled_gates(context: Context, environment: Environment) -> dict[str, Scaled]:
+    """The four gates of the recurrence, each with the exponent that its equation shows."""
+    found: dict[str, Scaled] = {}
+    for gate in context.frame.scan.gates:
+        clause = gate.clauses[0]
+        whole = len(gate.clauses) == 1 and not clause.ports
+        found[gate.name] = _split(context, environment, found, clause.value) if whole else _plain(environment[gate.name])
+    return {name: found[name] for name in CORE}
+
+
+def _plain(value: Value) -> Scaled:
+    return Scaled(value, Value(jnp.zeros((1,) * value.array.ndim, value.array.dtype), "constant"))
+
+
+def _split(context: Context, environment: Environment, found: dict[str, Scaled], expr: Expr) -> Scaled:
+    match expr:
+        case Apply(function=Function.EXP, arguments=(argument,)):
+            exponent = expression(context, environment, argument)
+            return Scaled(Value(jnp.ones_like(exponent.array), exponent.site), exponent)
+        case Product(factors=factors):
+            parts = [_split(context, environment, found, part) for _, part in factors]
+            mantissas, site = common(context.frame, [part.mantissa for part in parts])
+            exponents, exponent_site = common(context.frame, [part.exponent for part in parts])
+            mantissa, exponent = mantissas[0], exponents[0]
+            if factors[0][0]:
+                mantissa, exponent = 1 / mantissa, -exponent
+            for (inverted, _), m, e in zip(factors[1:], mantissas[1:], exponents[1:], strict=True):
+                mantissa = mantissa / m if inverted else mantissa * m
+                exponent = exponent - e if inverted else exponent + e
+            return Scaled(Value(mantissa, site), Value(exponent, exponent_site))
+        case GateRef(gate=name, bind=bind) if name in found:
+            return Scaled(*(rebind(context.frame, part, bind) for part in found[name]))
+        case _:
+            return _plain(expression(context, environment, expr))
+
+
+def _left_out(gate: Scaled, mask: Array, otherwise: float) -> Scaled:
+    """A gate that is one number, without an exponent, at the nodes that a mask leaves out."""
+
+    def one(value: Value, otherwise: float) -> Value:
+        own = mask.reshape(-1, *(1,) * (value.array.ndim - 1))
+        return Value(jnp.where(own, value.array, jnp.asarray(otherwise, value.array.dtype)), "node")
+
+    return Scaled(one(gate.mantissa, otherwise), one(gate.exponent, 0.0))
+
+
+# --- the running maximum ---------------------------------------------------------------------------------------------
+
+
+class Terms(NamedTuple):
+    """Mantissas and exponents laid out like operands of a chain: `(direction, head, node)`."""
+
+    mantissa: Array
+    exponent: Array
+
+    @property
+    def log(self) -> Array:
+        """`log |gate|`, minus infinity where it is zero; no gradient."""
+        size = jax.lax.stop_gradient(jnp.abs(self.mantissa))
+        return jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), -jnp.inf) + jax.lax.stop_gradient(self.exponent)
+
+    def times(self, log: Array) -> Array:
+        """`gate * exp(log)`, formed without overflow where the product has none."""
+        return self.mantissa * jnp.exp(self.exponent + log)
+
+
+def running_maximum(transition: Array, source: Array) -> Array:
+    """`m[t] = max(transition[t] + m[t-1], source[t])` along the last axis from `m[-1] = 0`, never below `FLOOR`."""
+
+    def join(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+        return a[0] + b[0], jnp.maximum(b[0] + a[1], b[1])
+
+    through, added = jax.lax.associative_scan(join, (transition, source), axis=-1)
+    return jnp.maximum(jnp.maximum(through, added), FLOOR)
+
+
+def rescale(
+    context: Context, environment: Environment, operands: Operands, nodes: int, mask: Array | None = None
+) -> tuple[Operands, Scale]:
+    """The operands of a chain at a scale of their own. Nodes that a mask leaves out have no part in it."""
+    frame, directions = context.frame, context.frame.scan.directions
+    gates = scaled_gates(context, environment)
+    if mask is not None:
+        gates = {name: _left_out(gate, mask, 1.0 if name == "transition" else 0.0) for name, gate in gates.items()}
+    ports: dict[str, tuple[Index, ...]] = {"source": ("out",), "transition": ("out", "in"), "mark": ("in",)}
+    source, transition, mark = (
+        Terms(*(_row(oriented_gate(frame, (), part, (nodes,), indices)) for part in gates[name]))
+        for name, indices in ports.items()
+    )
+    direct = Terms(*(_row(laid_out(frame, (), part, (nodes,), ())) for part in gates["direct"]))
+    leaving = running_maximum(transition.log, source.log)
+    entering = jnp.concatenate([jnp.zeros_like(leaving[..., :1]), leaving[..., :-1]], axis=-1)
+    seen = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
+    if frame.scan.combine == "sum":
+        seen = seen.max(0, keepdims=True)
+    read = jnp.maximum(seen, FLOOR)
+    oriented = _turned(jnp.broadcast_to(read, leaving.shape), directions)
+
+    def shaped(row: Array, like: Array) -> Array:
+        return row.reshape(*row.shape, *(1,) * (like.ndim - row.ndim))
+
+    through = shaped(transition.times(entering - leaving), operands.transition)
+    ends = None if operands.factors is None else Factors(jnp.squeeze(through, -2 - STATE_AXES), jnp.ones_like(operands.mark))
+    scaled = operands._replace(
+        source=shaped(source.times(-leaving), operands.source),
+        transition=through,
+        factors=ends,
+        mark=shaped(mark.times(entering - oriented), operands.mark),
+    )
+    return scaled, Scale(read, direct.times(-read), leaving[..., -1])
+
+
+def _row(array: Array) -> Array:
+    """`(direction, head, node)`: a chain's ports and absent state axes are of size one."""
+    return array.reshape(array.shape[:3])
+
+
+def _turned(array: Array, directions: tuple[Direction, ...]) -> Array:
+    """From a direction's own coordinates to the declared ones, or back."""
+    return jnp.stack([flip(part, direction.senses, 1) for part, direction in zip(array, directions, strict=True)])

@@ -1,0 +1,205 @@
+"""A plan made concrete: the strategy, its graphs and its index tables for every direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from stmlang.cost.candidate import Candidate
+from stmlang.cost.problem import Problem
+from stmlang.facts import Factored, RankOne
+from stmlang.facts.factored import sole_form
+from stmlang.graph.dag import DAG
+from stmlang.graph.line import reversed_line_edges
+from stmlang.lower.strategy import Lowering, LoweringContext, Stepwise, Tables
+from stmlang.lower.tables import Places
+from stmlang.lower.values import LineEdges, Sites
+from stmlang.program.liveness import meets_line_edges, needed
+from stmlang.scan.expression import LineMask, inside
+from stmlang.scan.scan import Scan
+from stmlang.source import short
+from stmlang.strategies.chunkwise import lower as chunkwise
+from stmlang.strategies.delta import lower as delta
+from stmlang.strategies.dense import lower as dense
+from stmlang.strategies.dense_nodes import lower as dense_nodes
+from stmlang.strategies.impulse import lower as impulse
+from stmlang.strategies.linear import lower as linear
+from stmlang.strategies.nodes import lower as nodes
+from stmlang.strategies.packed import lower as packed
+from stmlang.strategies.packed_nodes import lower as packed_nodes
+from stmlang.strategies.parallel import lower as parallel
+from stmlang.strategies.raster import lower as raster
+from stmlang.strategies.recurrent import lower as recurrent
+from stmlang.strategies.rows import lower as rows
+from stmlang.strategies.separable import lower as separable
+
+LOWERINGS: dict[str, Lowering] = {
+    "recurrent": recurrent.LOWERING,
+    "parallel": parallel.LOWERING,
+    "chunkwise": chunkwise.LOWERING,
+    "dense": dense.LOWERING,
+    "nodes": nodes.LOWERING,
+    "dense_nodes": dense_nodes.LOWERING,
+    "linear": linear.LOWERING,
+    "impulse": impulse.LOWERING,
+    "raster": raster.LOWERING,
+    "rows": rows.LOWERING,
+    "separable": separable.LOWERING,
+    "delta": delta.LOWERING,
+    "packed": packed.LOWERING,
+    "packed_nodes": packed_nodes.LOWERING,
+}
+"""One for each strategy in `stmlang.strategies.registry`; adding one is a file there, a file here and a line in each list."""
+
+
+class Bundle(NamedTuple):
+    """The tables of directions that run together: all of them on a regular topology, one on a ragged one. `line` says which
+    declared line edge each line edge of the bundle's graph is, where they are numbered differently."""
+
+    sites: Sites | None
+    line: Places | None
+    strategy: Tables
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Program:
+    """Everything static. `tables` (numpy) is a pytree that the caller passes back to `run`, so that no index is a constant."""
+
+    problem: Problem
+    dag: DAG
+    candidate: Candidate
+
+    @cached_property
+    def _decisive(self) -> tuple[object, ...]:
+        """All that decides what is evaluated and how. Of graphs that come at run time their shape is all."""
+        problem, candidate, dag = self.problem, self.candidate, self.dag
+        graph = dag.digest if problem.room is None else (problem.room, dag.node_shape, dag.ports, dag.line_rows)
+        call = (problem.dtype, problem.mode, problem.memory_limit, problem.batch)
+        return (problem.scan, call, candidate.strategy, candidate.config, graph)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._decisive)
+
+    def __eq__(self, other: object) -> bool:
+        """By value: programs of equal scans, made for equal calls and by equal choices, are one."""
+        if self is other:
+            return True
+        return isinstance(other, Program) and self._hash == other._hash and self._decisive == other._decisive
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Program {self.scan.name}: {self.dag.node_count} nodes, {self.candidate.label}, {self.problem.dtype}>"
+
+    @property
+    def scan(self) -> Scan:
+        return self.problem.scan
+
+    @property
+    def dtype(self) -> Any:
+        """The data type that results have."""
+        return jnp.dtype(self.problem.dtype)
+
+    @property
+    def accumulator(self) -> Any:
+        """The data type that everything is computed in."""
+        return jnp.dtype(jnp.float64 if self.problem.dtype == "float64" else jnp.float32)
+
+    @property
+    def lowering(self) -> Lowering:
+        return LOWERINGS[self.candidate.strategy]
+
+    @cached_property
+    def contexts(self) -> tuple[LoweringContext, ...]:
+        """One for each bundle of directions."""
+        config = dict(self.candidate.config)
+        if self.dag.regular is not None:
+            return (LoweringContext(self.problem, self.dag, config),)
+        backward = self.dag.reversed()
+        oriented = [backward if direction.senses[0] < 0 else self.dag for direction in self.scan.directions]
+        return tuple(LoweringContext(self.problem, dag, config) for dag in oriented)
+
+    @cached_property
+    def tables(self) -> tuple[Bundle, ...]:
+        """Index tables for each bundle."""
+        return tuple(
+            Bundle(self._sites(context), self._line(context), self.lowering.tables(context)) for context in self.contexts
+        )
+
+    @property
+    def rank_one(self) -> RankOne | None:
+        """The factors of the transition, for lowerings that work with them."""
+        facts = self.problem.facts
+        return facts.rank_one if self.lowering.factored and facts is not None else None
+
+    @property
+    def deltas(self) -> tuple[Factored, Factored | None] | None:
+        """Transition and mark in the delta rule's form, for lowerings that work with it."""
+        if not isinstance(self.lowering, Stepwise) or not self.lowering.delta:
+            return None
+        transition = sole_form(self.scan, "transition")
+        return None if transition is None else (transition, sole_form(self.scan, "mark"))
+
+    @property
+    def by_factors(self) -> bool:
+        """Whether the transition itself is left out: its factors say everything, and line edges may be very many."""
+        return self.rank_one is not None and self.dag.regular is None
+
+    @cached_property
+    def evaluated(self) -> frozenset[str]:
+        """The gates that are evaluated."""
+        scan, found = self.scan, self.rank_one
+        if found is None or not self.by_factors:
+            return frozenset(gate.name for gate in scan.gates)
+        names = ("source", "mark", "direct", "q", "k", "v")
+        return needed(scan, names, (found.out_factor, found.in_factor))
+
+    @property
+    def _meets_line_edges(self) -> bool:
+        found = self.rank_one
+        if found is None or not self.by_factors:
+            return True
+        return meets_line_edges(self.scan, self.evaluated, (found.out_factor, found.in_factor))
+
+    def _line(self, context: LoweringContext) -> np.ndarray | None:
+        if context.dag is self.dag or self.by_factors:
+            return None
+        order = reversed_line_edges(self.dag)
+        return np.append(order, np.arange(len(order), self.dag.line_rows)).astype(np.int32)
+
+    def _sites(self, context: LoweringContext) -> Sites | None:
+        """Tables for the gates of a ragged topology. Edge and line edge leaves are numbered as in the declared graph."""
+        if context.axes is not None:
+            return None
+        dag, declared = context.dag, self.dag
+        mask = _padded(declared.multitree, declared, True) if _masked(self.scan) else None
+        ends = (np.where(end < 0, dag.node_count, end) for end in (dag.tail, dag.head))
+        tail, head, port = (part.astype(np.int32) for part in (*ends, dag.port))
+        return Sites(tail, head, _line_edges(declared, dag) if self._meets_line_edges else None, port, mask)
+
+
+def _line_edges(declared: DAG, dag: DAG) -> LineEdges:
+    """The line edges of the declared graph, seen in the direction of another that may be its reverse. Spare ones join the last
+    edge, which then touches no node that matters, to itself."""
+    line = _padded(declared.line_edges, declared, declared.edge_count - 1)
+    into, out = (line[:, 0], line[:, 1]) if dag is declared else (line[:, 1], line[:, 0])
+    return LineEdges(*(part.astype(np.int32) for part in (into, out, dag.head[into])))
+
+
+def _padded(array: np.ndarray, dag: DAG, value: int) -> np.ndarray:
+    """An array over line edges with a value for the spare ones."""
+    return np.concatenate([array, np.full((dag.spare_line_edges, *array.shape[1:]), value, array.dtype)])
+
+
+def _masked(scan: Scan) -> bool:
+    """Whether any gate uses the multitree mask."""
+    values = (clause.value for gate in scan.gates for clause in gate.clauses)
+    return any(isinstance(expr, LineMask) for expr in inside(*values))

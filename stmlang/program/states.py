@@ -1,0 +1,85 @@
+"""States on open edges: as callers hold them, by direction and port, and as strategies do, edge after edge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from stmlang.graph.dag import DAG
+from stmlang.graph.shapes import index_size
+from stmlang.lower.manual import alike
+from stmlang.lower.operands import flip
+from stmlang.program.direction_inputs import DirectionInputs
+from stmlang.program.program import Program
+
+State = tuple[dict[str, Array], ...]
+"""For each direction and port the states of open edges: see `stmlang.graph.shapes.state_shapes`."""
+
+
+def _edge_state(program: Program) -> tuple[int, int, int]:
+    scan = program.scan
+    return scan.track, scan.key, index_size(scan, "value") + (scan.normalize != "none")
+
+
+def entering_state(
+    program: Program, bundle: int, lane: DirectionInputs, initial: State | None
+) -> Float[Array, "direction head edge track key value"]:
+    """The state on the open edges in the order of the strategies, zero where none is given."""
+    directions = len(program.scan.directions) if program.dag.regular is not None else 1
+    if initial is None:
+        shape = (directions, program.scan.heads, len(lane.context.dag.entering), *_edge_state(program))
+        return alike(jnp.zeros(shape, program.accumulator), lane.operands)
+    parts = [_given(program, lane.context.dag, initial[bundle + k], bundle + k) for k in range(directions)]
+    return jnp.stack(parts)
+
+
+def _given(program: Program, dag: DAG, state: Mapping[str, Array], direction: int) -> Array:
+    """One direction's state, `(head, edge, track, key, value)`."""
+    scan, parts = program.scan, list[Array]()
+    for number, port in enumerate(dag.ports):
+        array = jnp.asarray(state[port], program.accumulator)
+        lead = array.ndim - (4 if scan.track > 1 else 3)
+        if dag.regular is not None:
+            senses = scan.directions[direction].senses
+            array = flip(array, senses[:number] + senses[number + 1 :], 0)
+        array = jnp.moveaxis(array, lead, 0).reshape(scan.heads, -1, *_edge_state(program))
+        parts.append(array)
+    together = jnp.concatenate(parts, axis=1)
+    return together if dag.regular is not None else jnp.take(together, _by_port(dag, dag.entering), axis=1)
+
+
+def _by_port(dag: DAG, edges: np.ndarray) -> np.ndarray:
+    """Where each of the edges stands once they are sorted by port."""
+    return np.argsort(np.argsort(dag.port[edges], kind="stable")).astype(np.int32)
+
+
+def leaving_state(program: Program, found: Sequence[Array]) -> State:
+    states: list[dict[str, Array]] = []
+    for bundle, (context, stacked) in enumerate(zip(program.contexts, found, strict=True)):
+        for k in range(stacked.shape[0]):
+            states.append(_taken_apart(program, context.dag, stacked[k], bundle + k))
+    return tuple(states)
+
+
+def _taken_apart(program: Program, dag: DAG, state: Array, direction: int) -> dict[str, Array]:
+    """`(head, edge, track, key, value)` as one array for each port."""
+    scan = program.scan
+    state = jnp.moveaxis(state, 0, 1)
+    if scan.track == 1:
+        state = jnp.squeeze(state, 2)
+    found: dict[str, Array] = {}
+    start = 0
+    for number, port in enumerate(dag.ports):
+        if dag.regular is None:
+            found[port] = jnp.take(state, np.flatnonzero(dag.port[dag.leaving] == number), axis=0)
+            continue
+        others = dag.regular[:number] + dag.regular[number + 1 :]
+        count = int(np.prod(others, dtype=np.int64))
+        part = state[start : start + count].reshape(*others, *state.shape[1:])
+        senses = scan.directions[direction].senses
+        found[port] = flip(part, senses[:number] + senses[number + 1 :], 0)
+        start += count
+    return found

@@ -1,0 +1,150 @@
+"""Chunkwise: tiles become blocks by merging, and the recurrence runs over the blocks.
+
+Inside a tile: masked attention with the tile's gating matrix. Between tiles: states on the tile borders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from stmlang.graph.levels import topological_order
+from stmlang.lower.block import Block, advance, attend, read, write
+from stmlang.lower.block_recurrence import Sweep, assign_slots, grid_sweep, run_sweep
+from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
+from stmlang.lower.manual import alike
+from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_level
+from stmlang.lower.operands import Operands, lanes_of, scalars
+from stmlang.lower.strategy import LoweringContext, Stepwise, Tables
+from stmlang.lower.tables import ABSENT, Places, padded, select
+from stmlang.strategies.parallel.lower import Leaves, leaf_blocks, leaf_tables, merge_tree
+
+
+class Intervals(NamedTuple):
+    """A DAG cut into intervals of a topological order: `order[place]` is a node (or absent), `place[node]` its place;
+    `slots` numbers the slots,
+    and `entering`, `leaving` are those of the edges that enter and leave the DAG."""
+
+    leaves: Leaves
+    levels: tuple[Level, ...]
+    order: Int[Places, " place"]
+    place: Int[Places, " node"]
+    sweep: Sweep
+    slots: Int[Places, " slot"]
+    entering: Int[Places, " entering"]
+    leaving: Int[Places, " leaving"]
+
+
+def _tables(context: LoweringContext) -> Tables:
+    if context.axes is not None:
+        tile, target = _tiling(context, context.axes)
+        return grid_sweep(target, tile, box_border(tile))
+    return _intervals(context)
+
+
+def _tiling(context: LoweringContext, axes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The tile, and the size that the grid is filled up to."""
+    tile = context.config["tile"]
+    assert isinstance(tile, tuple)
+    return tile, tuple(-(-size // side) * side for size, side in zip(axes, tile, strict=True))
+
+
+def _intervals(context: LoweringContext) -> Intervals:
+    dag, block = context.dag, context.config["block"]
+    assert isinstance(block, int)
+    count = -(-dag.node_count // block)
+    order = topological_order(dag)
+    leaves, borders = leaf_tables(dag, order, count * block)
+    levels: list[Level] = []
+    while block > 1:
+        level, borders = wire_level(borders)
+        levels.append(level)
+        block //= 2
+    place = np.empty(dag.node_count, np.int32)
+    place[order] = np.arange(dag.node_count)
+    filled = np.full(len(leaves.into), ABSENT, np.int32)
+    filled[: dag.node_count] = order
+    sweep, slot, slots = _interval_sweep(borders, dag.entering.tolist())
+    open_edges = (np.asarray([slot[edge] for edge in edges.tolist()], np.int32) for edges in (dag.entering, dag.leaving))
+    return Intervals(leaves, tuple(levels), filled, place, sweep, np.arange(slots, dtype=np.int32), *open_edges)
+
+
+def _interval_sweep(borders: Sequence[Border], entering: Sequence[int]) -> tuple[Sweep, dict[int, int], int]:
+    """One block after the other."""
+    reads = [cast(tuple[int, ...], border.entering) for border in borders]
+    writes = [cast(tuple[int, ...], border.leaving) for border in borders]
+    slot, slots = assign_slots(reads, writes, entering)
+    enter, leave = (padded([[slot[edge] for edge in row] for row in rows])[:, None, :] for rows in (reads, writes))
+    number = np.arange(len(borders), dtype=np.int32)
+    return Sweep(number[:, None], number, enter, leave), slot, slots
+
+
+def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
+    if context.axes is not None:
+        return _run_grid(context, tables, operands, initial, context.axes)
+    return _run_intervals(tables, operands, initial)
+
+
+def _run_grid(
+    context: LoweringContext, tables: Sweep, operands: Operands, initial: Array, axes: Sequence[int]
+) -> tuple[Array, Array]:
+    tile, target = _tiling(context, axes)
+    tiles = tuple(size // side for size, side in zip(target, tile, strict=True))
+    operands = pad_grid(operands, axes, target)
+    nodes = Block(*(tiled(part, tiles, tile, 2) for part in node_blocks(scalars(operands))))
+    block, _ = merge_grid(nodes, tile)
+    blocks = Block(*(part.reshape(*part.shape[:2], -1, *part.shape[-2:]) for part in block))
+
+    def tile_nodes(array: Array) -> Array:
+        array = tiled(array, tiles, tile, 2)
+        return array.reshape(*array.shape[:2], int(np.prod(tiles)), int(np.prod(tile)), array.shape[-1])
+
+    parts = (tile_nodes(operands.query), tile_nodes(operands.key), tile_nodes(operands.value))
+    slots = pad_border(initial, axes, target)
+    outputs, final = _sweep(tables, blocks, parts, slots)
+    outputs = untiled(outputs.reshape(*outputs.shape[:2], *tiles, *tile, outputs.shape[-1]), tiles, tile, 2)
+    window = tuple(slice(0, size) for size in axes)
+    return outputs[(slice(None), slice(None), *window)], crop_border(final, axes, target)
+
+
+def _run_intervals(tables: Intervals, operands: Operands, initial: Array) -> tuple[Array, Array]:
+    blocks = merge_tree(leaf_blocks(scalars(operands), tables.leaves), tables.levels)
+    count, size = blocks.gating.shape[-3], blocks.gating.shape[-1]
+
+    def block_nodes(array: Array) -> Array:
+        return select(array, tables.order, 2).reshape(*array.shape[:2], count, size, array.shape[-1])
+
+    parts = (block_nodes(operands.query), block_nodes(operands.key), block_nodes(operands.value))
+    slots = jnp.zeros((*initial.shape[:2], len(tables.slots), *initial.shape[3:]), initial.dtype)
+    slots = alike(slots, initial).at[:, :, tables.entering].set(initial)
+    outputs, final = _sweep(tables.sweep, blocks, parts, slots)
+    outputs = outputs.reshape(*outputs.shape[:2], count * size, outputs.shape[-1])
+    return jnp.take(outputs, tables.place, axis=2), jnp.take(final, tables.leaving, axis=2)
+
+
+def _sweep(tables: Sweep, blocks: Block, parts: tuple[Array, Array, Array], slots: Array) -> tuple[Array, Array]:
+    """Outputs `(direction, head, block, node, value)` and final slots."""
+    query, key, value = parts
+    inside = attend(blocks.gating, query, key, value)
+    data = (blocks.source, blocks.transition, blocks.mark, query, key, value)
+
+    def lane(data: tuple[Array, ...], slots: Array) -> tuple[Array, Array]:
+        return run_sweep(tables, data, _step, slots)
+
+    swept, final = jax.vmap(lane)(*jax.tree.map(lanes_of, (data, slots)))
+    return inside + swept.reshape(inside.shape), final.reshape(slots.shape)
+
+
+def _step(parts: tuple[Array, ...], entering: Array) -> tuple[Array, Array]:
+    source, transition, mark, query, key, value = parts
+    state = jnp.squeeze(entering, 2)
+    leaving = advance(transition, state) + write(source, key, value)
+    return leaving[:, :, None], read(mark, query, state)
+
+
+LOWERING = Stepwise(_tables, _run)

@@ -1,0 +1,146 @@
+"""Chains of the delta rule: a few products and one triangular inverse a chunk, one state handed over between chunks.
+
+With chunks of `c` nodes the work is `8 N c d + 6 N d^2 + 4 N c^2`, memory that of the inputs (training adds one state a chunk),
+and there are `N / c` sequential steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.chains import chunk_of, chunk_sizes, needs_chain
+from stmlang.cost.problem import Problem
+from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
+from stmlang.facts.factored import Factored, sole_form
+from stmlang.scan.expression import Number
+
+NAME = "delta"
+CHUNKS = (16, 32, 64, 128)
+FORM = "scale * (eye[key, key'] - strength * u[key] * u[key'])"
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """Chunks of a few sizes, and the whole chain where it is short."""
+    form = _form(problem)
+    if isinstance(form, str):
+        return [Rejection(NAME, form)]
+    return [_cost(problem, form, size) for size in chunk_sizes(problem, CHUNKS)]
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """The costs of `{"chunk": nodes in a chunk}`."""
+    form = _form(problem)
+    if isinstance(form, str):
+        return Rejection(NAME, form)
+    chunk = chunk_of(problem, config)
+    if isinstance(chunk, str):
+        return Rejection(NAME, chunk)
+    return _cost(problem, form, chunk)
+
+
+def _form(problem: Problem) -> Factored | str:
+    """The form of the transition, or why the scan is none of the delta rule."""
+    if reason := needs_chain(problem):
+        return reason
+    state = {name: set(problem.scan.gate(name).indices) - {"out", "in"} for name in ("source", "transition", "mark")}
+    form = sole_form(problem.scan, "transition")
+    if form is None or state["transition"] != {"key", "key'"}:
+        return f"it needs a transition of the form {FORM}"
+    for name in ("source", "mark"):
+        matrix = name == "mark" and state[name] == {"key", "key'"}
+        if not matrix and (len(state[name]) > 1 or not state[name] <= {"key", "value"}):
+            found = ", ".join(sorted(state[name]))
+            return f"it needs a {name} that is one number, or one per entry of key or value, not ({found})"
+    return form
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """What the work of a chunk grows with: its nodes `c`, the state's sizes, `count` chunks in all, `depth` levels of the table
+    of scales (none where there is no scale)."""
+
+    c: int
+    key: int
+    value: int
+    depth: int
+    count: int
+
+    @classmethod
+    def of(cls, problem: Problem, form: Factored, chunk: int) -> _Sizes:
+        plain = isinstance(form.scale, Number) and form.scale.value == 1
+        depth = 0 if plain else max(chunk - 1, 0).bit_length()
+        return cls(chunk, problem.key, problem.value, depth, -(-problem.counts.nodes // chunk))
+
+
+def _cost(problem: Problem, form: Factored, chunk: int) -> Candidate:
+    sizes = _Sizes.of(problem, form, chunk)
+    lanes, item = problem.lanes, problem.accumulator
+    gates, forward, backward = gates_stage(problem), _forward(problem, sizes), _backward(problem, sizes)
+    inside = lanes * item * (6 * chunk * chunk + 4 * chunk * (sizes.key + sizes.value))
+    states = lanes * item * problem.state
+    outputs = lanes * item * problem.counts.nodes * sizes.value
+    # Operands of turned directions are copies; a matrix that is read through and is not of the form is there itself.
+    turned = 2 * problem.io_bytes * (problem.directions > 1)
+    ops = gate_ops(problem) + 250 + 20 * sizes.depth + 40 * max(chunk - 1, 0).bit_length()
+    return Candidate(
+        NAME,
+        freeze({"chunk": chunk}),
+        (gates, *forward),
+        (*backward, adjoint(gates)),
+        memory_forward=problem.io_bytes + turned + 2 * outputs + inside + 2 * states,
+        memory_backward=2 * (problem.io_bytes + turned) + 3 * outputs + 3 * inside + (sizes.count + 3) * states,
+        op_count=ops,
+        op_count_backward=int(TRAINING_OPS * ops),
+    )
+
+
+def _forward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
+    """Scores of keys and queries, the inverse by halves, what it and the scores weigh, what is read of the state and written to
+    it; and whatever is done number by number."""
+    c, key, value, chunks = sizes.c, sizes.key, sizes.value, problem.lanes * sizes.count
+    inverse = c**3 // 3
+    halves = max(0, c // SMALL - 1)
+    return (
+        Stage(
+            "chunks",
+            "matmul",
+            2 * chunks * (c * c * (2 * key + 2 * value) + 3 * c * key * value + inverse),
+            problem.io_bytes * problem.directions,
+            steps=sizes.count,
+            ops=30 + 5 * sizes.depth,
+            products=(7 + 2 * halves) * chunks,
+        ),
+        Stage("number by number", "vector", chunks * _numbers(sizes), problem.io_bytes),
+    )
+
+
+SMALL = 8
+"""Triangles up to this size are inverted without matrix products."""
+
+
+def _numbers(sizes: _Sizes) -> int:
+    """Elementwise operations of a chunk: its tables, the small triangles, its operands, its states."""
+    c, key, value = sizes.c, sizes.key, sizes.value
+    return c * c * (4 + sizes.depth // 2) + c * SMALL * SMALL + 3 * c * (2 * key + 2 * value) + 3 * key * value
+
+
+def _backward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
+    """The chunk again, two products for each one that it has."""
+    forward, numbers = _forward(problem, sizes)
+    chunks = problem.lanes * sizes.count
+    return (
+        replace(
+            forward,
+            name="chunks, adjoint",
+            flops=3 * forward.flops,
+            bytes=3 * forward.bytes + 2 * chunks * problem.state * problem.accumulator,
+            ops=2 * forward.ops,
+            products=3 * forward.products,
+        ),
+        replace(numbers, name="number by number, adjoint", flops=3 * numbers.flops, bytes=3 * numbers.bytes),
+    )
+
+
+STRATEGY = Strategy(NAME, "chunks of a chain that overwrites, one state between them", propose, build)

@@ -1,0 +1,63 @@
+"""Dense: `G = S (I - T)^-1 M` by one inverse over the line graph, edges in topological order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from stmlang.cost.sweeps import doublings
+from stmlang.graph.levels import edge_levels
+from stmlang.lower.block import Block, matmul
+from stmlang.lower.edges import EdgeTables, edge_gates, edge_tables
+from stmlang.lower.inverse import propagation
+from stmlang.lower.operands import Operands
+from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.lower.tables import Places
+
+
+class Solve(NamedTuple):
+    """`place[e]` is the row of edge e; a row comes before every row that it reaches."""
+
+    edges: EdgeTables
+    place: Int[Places, " edge"]
+    tail: Int[Places, " edge"]
+    head: Int[Places, " edge"]
+    entering: Int[Places, " entering"]
+    leaving: Int[Places, " leaving"]
+
+
+def _tables(context: LoweringContext) -> Tables:
+    dag = context.dag
+    place = np.empty(dag.edge_count, np.int32)
+    place[np.argsort(edge_levels(dag), kind="stable")] = np.arange(dag.edge_count)
+    tail = np.where(dag.tail < 0, dag.node_count, dag.tail).astype(np.int32)
+    head = np.where(dag.head < 0, dag.node_count, dag.head).astype(np.int32)
+    return Solve(edge_tables(dag), place, tail, head, place[dag.entering], place[dag.leaving])
+
+
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+    solve: Solve = tables
+    source, transition, mark = edge_gates(solve.edges, operands)
+    nodes, edges, dtype = context.dag.node_count, context.dag.edge_count, source.dtype
+    into, out = solve.place[solve.edges.line_in], solve.place[solve.edges.line_out]
+    factors = doublings(edges, int(edge_levels(context.dag).max(initial=0)))
+
+    def one(source: Array, transition: Array, mark: Array) -> Block:
+        passed = jnp.zeros((edges, edges), dtype).at[into, out].add(transition)
+        marked = jnp.zeros((edges, nodes), dtype).at[solve.place, solve.head].set(mark, mode="drop")
+        sourced = jnp.zeros((nodes, edges), dtype).at[solve.tail, solve.place].set(source, mode="drop")
+        leaving = jnp.zeros((edges, len(solve.leaving)), dtype).at[solve.leaving, jnp.arange(len(solve.leaving))].set(1)
+        right = jnp.concatenate([marked, leaving], axis=1)
+        reached = matmul(propagation(passed, factors), right)
+        both = matmul(sourced, reached)
+        entering = reached[solve.entering]
+        return Block(both[:, nodes:], entering[:, nodes:], entering[:, :nodes], both[:, :nodes])
+
+    return jax.vmap(jax.vmap(one))(source, transition, mark)
+
+
+LOWERING = Whole(_tables, _block)

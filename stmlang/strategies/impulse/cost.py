@@ -1,0 +1,153 @@
+"""One impulse response in place of a gating matrix, for gates that are the same at every node of a regular topology.
+
+The response has as many numbers as the grid has nodes, and no batch multiplies it. Attention then reads its mask off the
+response: all at once, or tile by tile of targets in memory that grows with the number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import prod
+
+from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.problem import Problem
+from stmlang.cost.tiles import tile_within
+from stmlang.cost.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.source.wording import count
+
+NAME = "impulse"
+MOST_PAIRS = 46_340**2
+"""Of a tile's targets with all sources: beyond, one head's mask has 2^31 entries."""
+TARGETS = (64, 128, 256)
+"""How many targets the proposed tiles have, about."""
+CACHE = 8 * 2**20
+"""Bytes of products of keys and queries beyond which they are taken to go to memory and back: measured on a CPU."""
+PASSES = 6
+"""How often a number of products in memory, and of the masks that go with them, is written or read; their pages are fresh."""
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """The whole mask at once, and tiles of a few sizes: lines along the last axis, or parts of them."""
+    if reason := _refusal(problem):
+        return [Rejection(NAME, reason)]
+    axes = problem.axes
+    assert axes is not None
+    tiles = [axes] if prod(axes) ** 2 <= MOST_PAIRS else []
+    tiles += [tile for tile in dict.fromkeys(_lines(axes, targets) for targets in TARGETS) if tile != axes]
+    return [_cost(problem, axes, tile) for tile in tiles]
+
+
+def _lines(axes: tuple[int, ...], targets: int) -> tuple[int, ...]:
+    """About so many neighbouring nodes: along the last axis, then along the ones before; an axis is cut into equal parts."""
+    sides: list[int] = []
+    for size in reversed(axes):
+        count = -(-size // max(1, min(size, targets)))
+        sides.append(-(-size // count))
+        targets //= sides[-1]
+    return tuple(reversed(sides))
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """The costs of one tile of targets, `{"tile": (c1, c2, ...)}`: the whole grid for a mask that is made at once."""
+    if reason := _refusal(problem):
+        return Rejection(NAME, reason)
+    axes = problem.axes
+    assert axes is not None
+    tile = config.get("tile")
+    if set(config) != {"tile"} or not isinstance(tile, tuple) or len(tile) != len(axes):
+        return Rejection(NAME, f"its setting is `tile`, with {count(len(axes), 'side')}")
+    sides = tile_within(axes, tile)
+    if isinstance(sides, str):
+        return Rejection(NAME, sides)
+    if prod(sides) * prod(axes) > MOST_PAIRS:
+        return Rejection(NAME, f"a mask of {prod(sides):,} times {prod(axes):,} nodes is too large to number")
+    return _cost(problem, axes, sides)
+
+
+def _refusal(problem: Problem) -> str | None:
+    """Why the scan has no impulse response."""
+    if reason := needs_scalar_gates(problem):
+        return reason
+    if problem.axes is None:
+        return "it needs a regular topology, a chain or a grid, where every place looks alike"
+    if problem.facts is None or not problem.facts.constant:
+        return "it needs source, transition and mark to be the same at every node"
+    if problem.scan.normalize != "none" and len(problem.axes) == 1:
+        return "a normalized chain is held at a scale of its own, which differs from node to node"
+    if problem.counts.nodes == 0:
+        return "there are no nodes"
+    return None
+
+
+def _cost(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Candidate:
+    gates, (response, stored) = gates_stage(problem), _response_stage(problem, axes)
+    mask, (forward, backward) = _mask_stage(problem, axes, tile), _attention_stages(problem, axes, tile)
+    item, targets, nodes = problem.accumulator, prod(tile), prod(axes)
+    passes = shared_passes(problem)
+    products = problem.batch * problem.heads * passes * targets * nodes * item
+    masks = problem.heads * passes * targets * nodes * item
+    # Nothing of a tile outlives it; of the whole mask the backward pass keeps the scores.
+    ops = gate_ops(problem) + 90 + 60 * len(axes)
+    return Candidate(
+        NAME,
+        freeze({"tile": tile}),
+        (gates, response, mask, forward),
+        (backward, adjoint(mask), adjoint(response), adjoint(gates)),
+        memory_forward=problem.io_bytes + stored + 2 * products + 2 * masks,
+        memory_backward=2 * problem.io_bytes + 3 * stored + 4 * products + 3 * masks,
+        op_count=ops,
+        op_count_backward=int(TRAINING_OPS * ops),
+    )
+
+
+def _response_stage(problem: Problem, axes: tuple[int, ...]) -> tuple[Stage, int]:
+    """Wavefronts over all axes but the longest; no batch. And the bytes of the states that it holds."""
+    long = sorted((size for size in axes if size > 1), reverse=True)
+    lanes, rank = problem.heads * problem.directions, len(long)
+    steps = sum(long) - rank if rank > 1 else 0
+    numbers = lanes * (rank * prod(long[1:]) * steps if rank > 1 else prod(long))
+    # A chain's response is a power, which costs as much as some twenty operations.
+    flops = numbers * (2 * rank + 2 if rank > 1 else 20)
+    profile = lanes * 2 ** len(axes) * prod(axes)
+    moved = (4 * numbers + 3 * profile) * problem.accumulator
+    stage = Stage("impulse response", "vector", flops, moved, steps=steps, ops=10)
+    return stage, (numbers + profile) * problem.accumulator
+
+
+def _counts(axes: tuple[int, ...], tile: tuple[int, ...]) -> int:
+    return prod(-(-size // side) for size, side in zip(axes, tile, strict=True))
+
+
+def _mask_stage(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Stage:
+    """Masks cut out of the response, once for all of the batch; and the products that they are multiplied with, where those of
+    a tile do not stay in a cache."""
+    masks = problem.heads * shared_passes(problem) * prod(tile) * prod(axes)
+    passes = PASSES * problem.batch + 2 if problem.batch * masks * problem.accumulator > CACHE else 1
+    numbers = _counts(axes, tile) * masks
+    return Stage("masks", "vector", numbers, passes * numbers * problem.accumulator, ops=2 * len(axes))
+
+
+def _attention_stages(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> tuple[Stage, Stage]:
+    """Attention forward and backward: of tiles the backward pass makes the scores again, and it adds every tile's share to the
+    gradients of all keys and values."""
+    if tile == axes:
+        whole = attention_stage(problem, 1, prod(axes), shared_passes(problem))
+        return whole, adjoint(whole)
+    count, item = _counts(axes, tile), problem.accumulator
+    products = problem.batch * problem.heads * shared_passes(problem) * count
+    pairs = products * prod(tile) * prod(axes)
+    forward = Stage(
+        "streamed attention",
+        "matmul",
+        pairs * (2 * problem.key + 2 * problem.value + 1),
+        2 * pairs * item + problem.io_bytes,
+        steps=count,
+        products=2 * products,
+    )
+    added = 3 * products * prod(axes) * (problem.key + problem.value) * item
+    backward = adjoint(forward, flops=2.5)
+    return forward, replace(backward, bytes=backward.bytes + added, products=5 * products)
+
+
+STRATEGY = Strategy(NAME, "one impulse response for gates that are the same everywhere", propose, build)

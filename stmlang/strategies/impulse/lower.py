@@ -1,0 +1,73 @@
+"""Constant gates: one impulse response for each direction and head, which no batch of inputs multiplies, then attention."""
+
+from __future__ import annotations
+
+from math import prod
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from stmlang.lower.block import Block, matmul, transposed
+from stmlang.lower.operands import Operands, flip, lanes_of, scalars
+from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.scan.scan import Direction
+from stmlang.strategies.impulse.response import Gates, impulse_response
+from stmlang.strategies.impulse.toeplitz import attend_tiles, attend_whole, profile, tile_tables, toeplitz
+from stmlang.strategies.parallel import lower as parallel
+
+
+def _tile(context: LoweringContext) -> tuple[int, ...]:
+    tile = context.config["tile"]
+    assert isinstance(tile, tuple)
+    return tile
+
+
+def _axes(context: LoweringContext) -> tuple[int, ...]:
+    assert context.axes is not None
+    return context.axes
+
+
+def _tables(context: LoweringContext) -> Tables:
+    axes, tile = _axes(context), _tile(context)
+    return () if tile == axes else tile_tables(axes, tile)
+
+
+def _responses(context: LoweringContext, operands: Operands) -> Array:
+    """`(direction, head, *axes)`: every direction's response in its own coordinates."""
+    axes = _axes(context)
+    first = (slice(None), slice(None), *(0 for _ in axes))
+    gates = Gates(*(lanes_of(gate[first]) for gate in scalars(operands)))
+    return impulse_response(gates, axes).reshape(*operands.source.shape[:2], *axes)
+
+
+def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
+    """Directions that are summed are one profile before the single attention pass."""
+    axes, tile, scan = _axes(context), _tile(context), context.problem.scan
+    seen = profile(_responses(context, operands), scan.directions)
+    if scan.combine == "sum":
+        seen = _summed(seen)
+    senses = scan.directions[0].senses
+    query, key, value = (flip(part[0], senses, 1) for part in operands.inputs)
+    if tile == axes:
+        return attend_whole(seen, query, key, value)
+    return attend_tiles(tables, tile, seen, query, key, value)
+
+
+def _summed(profiles: Array) -> Array:
+    """The sum over directions as a product with ones, which XLA computes once: a sum it would fold into the mask, and flip, pad
+    and add up all directions again for each entry."""
+    flat = profiles.reshape(profiles.shape[0], -1)
+    return matmul(jnp.ones((1, len(flat)), flat.dtype), flat).reshape(1, *profiles.shape[1:])
+
+
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+    """The gating matrix from the response; what crosses the border by merging."""
+    del tables
+    axes = _axes(context)
+    forward = [Direction((1,) * len(axes))] * operands.source.shape[0]
+    matrix = toeplitz(profile(_responses(context, operands), forward), axes, axes)
+    matrix = matrix.reshape(*matrix.shape[:2], prod(axes), prod(axes))
+    return parallel.LOWERING.block(context, (), operands)._replace(gating=transposed(matrix))
+
+
+LOWERING = Whole(_tables, _block, outputs=_outputs, uniform=True)

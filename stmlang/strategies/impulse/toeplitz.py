@@ -1,0 +1,135 @@
+"""Masked attention whose mask depends on where the source lies from the target: a Toeplitz matrix along every axis of a grid.
+
+Such a mask is given as its `profile`, `(*batch, 2 size - 1, ...)`: at `source - target + size - 1` along each axis. Matrices
+are cut out of it by broadcasts, reshapes and slices: the transpose of a cut, the gradient with respect to the profile, is then
+made of sums, and no scatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from math import prod
+from typing import NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from stmlang.lower.block import matmul, transposed
+from stmlang.lower.grid import tiled, untiled
+from stmlang.lower.no_fusion import apart
+from stmlang.lower.operands import flip
+from stmlang.lower.tables import Places
+from stmlang.scan.scan import Direction
+
+
+def profile(response: Float[Array, "direction head *sizes"], directions: Sequence[Direction]) -> Array:
+    """The profile of each direction, `(direction, head, ...)`, from its response at offsets `target - source` in its own
+    coordinates."""
+    parts: list[Array] = []
+    for part, direction in zip(response, directions, strict=True):
+        backward = [-sense for sense in direction.senses]
+        ahead = [
+            (0, size - 1) if sense > 0 else (size - 1, 0) for size, sense in zip(part.shape[1:], direction.senses, strict=True)
+        ]
+        parts.append(jnp.pad(flip(part, backward, 1), [(0, 0), *ahead]))
+    return jnp.stack(parts)
+
+
+def toeplitz(window: Array, tile: Sequence[int], sizes: Sequence[int]) -> Array:
+    """`(*batch, *tile, *sizes)`: the mask of a tile of targets from its window of the profile, `size + tile - 1` along each
+    axis."""
+    return _entries_of(tuple(tile), tuple(sizes))(window)
+
+
+@cache
+def _entries_of(tile: tuple[int, ...], sizes: tuple[int, ...]) -> Callable[[Array], Array]:
+    """Made apart from what reads them, which would make each again for every member of a batch."""
+    return apart(partial(_entries, tile, sizes))
+
+
+def _entries(tile: Sequence[int], sizes: Sequence[int], window: Array) -> Array:
+    rank = len(tile)
+    batch = window.ndim - rank
+    for axis, (side, size) in enumerate(zip(tile, sizes, strict=True)):
+        window = _shifted_rows(window, batch + 2 * axis, side, size)
+    targets, sources = ([batch + 2 * axis + part for axis in range(rank)] for part in (0, 1))
+    return jnp.transpose(window, [*range(batch), *targets, *sources])
+
+
+def _shifted_rows(window: Array, axis: int, rows: int, size: int) -> Array:
+    """An axis of `size + rows - 1` as two, `rows` and `size`: row a is the window from `rows - 1 - a` on."""
+    lead, tail = window.shape[:axis], window.shape[axis + 1 :]
+    repeated = jnp.broadcast_to(jnp.expand_dims(window, axis), (*lead, rows, *window.shape[axis:]))
+    if rows == 1:
+        return repeated
+    # Rows of one number less, laid over the same numbers, begin one place earlier each.
+    length = size + rows - 2
+    flat = repeated.reshape(*lead, rows * (length + 1), *tail)
+    flat = lax.slice_in_dim(flat, rows - 1, rows - 1 + rows * length, axis=axis)
+    return lax.slice_in_dim(flat.reshape(*lead, rows, length, *tail), 0, size, axis=axis + 1)
+
+
+class Tiles(NamedTuple):
+    """Where the window of each tile begins in the profile, filled up in front to whole tiles."""
+
+    start: Int[Places, "tile axis"]
+
+
+def tile_tables(sizes: Sequence[int], tile: Sequence[int]) -> Tiles:
+    """The tables of `attend_tiles`."""
+    counts = [-(-size // side) for size, side in zip(sizes, tile, strict=True)]
+    places = np.stack(np.unravel_index(np.arange(prod(counts)), counts), axis=-1)
+    return Tiles(((np.asarray(counts) - 1 - places) * np.asarray(tile)).astype(np.int32))
+
+
+def attend_whole(profile: Array, query: Array, key: Array, value: Array) -> Array:
+    """`h[n] = sum over m of profile[m - n] (q[n] . k[m]) v[m]`, the whole mask at hand.
+
+    `profile`: `(direction, head, ...)`; the others `(head, *sizes, index)`, the result `(direction, head, *sizes, value)`.
+    """
+    sizes = query.shape[1:-1]
+    h = _attend(toeplitz(profile, sizes, sizes), *(_flat(part) for part in (query, key, value)))
+    return h.reshape(*profile.shape[:2], *sizes, h.shape[-1])
+
+
+def attend_tiles(tables: Tiles, tile: Sequence[int], profile: Array, query: Array, key: Array, value: Array) -> Array:
+    """The same with one tile of targets at a time: memory grows with the number of nodes. The backward pass makes every tile's
+    mask and products once more."""
+    sizes = query.shape[1:-1]
+    counts = [-(-size // side) for size, side in zip(sizes, tile, strict=True)]
+    extra = [count * side - size for count, side, size in zip(counts, tile, sizes, strict=True)]
+    filled = jnp.pad(profile, [(0, 0), (0, 0), *((more, 0) for more in extra)])
+    width = [*profile.shape[:2], *(size + side - 1 for size, side in zip(sizes, tile, strict=True))]
+    key, value = _flat(key), _flat(value)
+    queries = tiled(jnp.pad(query, [(0, 0), *((0, more) for more in extra), (0, 0)]), counts, tile, 1)
+    queries = jnp.moveaxis(queries.reshape(query.shape[0], prod(counts), prod(tile), query.shape[-1]), 1, 0)
+
+    def one(_: None, parts: tuple[Array, Array]) -> tuple[None, Array]:
+        query, start = parts
+        window = lax.dynamic_slice(filled, [jnp.int32(0), jnp.int32(0), *start], width)
+        return None, _attend(toeplitz(window, tile, sizes), query, key, value)
+
+    again = cast(Callable[..., tuple[None, Array]], jax.checkpoint(one))
+    _, h = lax.scan(again, None, (queries, tables.start))
+    h = jnp.moveaxis(h, 0, 2).reshape(*profile.shape[:2], *counts, *tile, h.shape[-1])
+    return untiled(h, counts, tile, 2)[(..., *(slice(0, size) for size in sizes), slice(None))]
+
+
+def _flat(array: Array) -> Array:
+    return array.reshape(array.shape[0], -1, array.shape[-1])
+
+
+def _attend(mask: Array, query: Array, key: Array, value: Array) -> Array:
+    """`(direction, head, target, value)` with a mask `(direction, head, *tile, *sizes)`; scores are shared by directions."""
+    scores = matmul(query, transposed(key))
+    weights = _masked(scores.reshape(scores.shape[0], *mask.shape[2:]), mask)
+    return matmul(weights.reshape(*mask.shape[:2], *scores.shape[1:]), value[None])
+
+
+@apart
+def _masked(scores: Array, mask: Array) -> Array:
+    return scores[None] * mask

@@ -1,0 +1,113 @@
+"""Linear: chains as linear attention runs them, quadratic inside a chunk, one state handed over between chunks.
+
+    H[n]  =  q[n] . ( into[n] C  +  sum over m < n of L[n, m] outer(k[m], v[m]) )        for every n of a chunk
+    C'    =  through C  +  sum over m of out[m] outer(k[m], v[m])
+
+with source and mark drawn into k and q, and `L`, `into`, `out`, `through` the products of decays of
+`stmlang.lower.segment_products`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from stmlang.lower.block import contract
+from stmlang.lower.chunks import State, chunk_scan
+from stmlang.lower.operands import STATE_AXES, Operands
+from stmlang.lower.segment_products import levels, parted, paths
+from stmlang.lower.strategy import LoweringContext, Stepwise, Tables, no_tables
+
+
+class Nodes(NamedTuple):
+    """Source and mark act elementwise on the key axis of the state, the decay there or on the value axis, or they are one
+    number (size one)."""
+
+    source: Float[Array, "node lane #key"]
+    decay: Float[Array, "node lane #index"]
+    mark: Float[Array, "node lane #key"]
+    query: Float[Array, "node lane key"]
+    key: Float[Array, "node lane key"]
+    value: Float[Array, "node lane value"]
+
+    def idle(self, own: Bool[Array, "node 1 1"]) -> Self:
+        """See `stmlang.lower.chunks.Nodes`."""
+        return self._replace(source=jnp.where(own, self.source, 0), decay=jnp.where(own, self.decay, 1))
+
+
+def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
+    del tables
+    directions, heads, length = operands.value.shape[:3]
+    size = context.config["chunk"]
+    assert isinstance(size, int)
+
+    def first(array: Array) -> Array:
+        """`(direction, head, node, ...)` as `(node, lane, ...)`: where there is one direction, as callers hold it."""
+        array = jnp.moveaxis(array, 2, 0)
+        return array.reshape(length, directions * heads, *array.shape[3:])
+
+    def gate(array: Array) -> tuple[Array, Array]:
+        """What a gate does to the key and to the value: one of the two is a number."""
+        key, _, value, *_ = array.shape[array.ndim - STATE_AXES :]
+        ones = jnp.ones((length, directions * heads, 1), array.dtype)
+        found = first(array.reshape(*array.shape[:3], key * value))
+        return (ones, found) if value > 1 else (found, ones)
+
+    source, mark, decay = gate(operands.source), gate(operands.mark), gate(operands.transition)
+    along_value = decay[1].shape[-1] > 1
+    chunk = _by_value if along_value else _by_key if decay[0].shape[-1] > 1 else _scalar
+    query, key, value = (first(part) for part in operands.inputs)
+    nodes = Nodes(source[0], decay[along_value], mark[0], query, key, value * source[1])
+    state = initial.reshape(directions * heads, *initial.shape[-2:])
+    outputs, final = chunk_scan(chunk, size)(nodes, state)
+    outputs = jnp.moveaxis((outputs * mark[1]).reshape(length, directions, heads, -1), 0, 2)
+    return outputs, final.reshape(initial.shape)
+
+
+def _scalar(nodes: Nodes, state: State) -> tuple[Array, State]:
+    """One decay a head."""
+    query, key, value = _rows(nodes)
+    inside, into, out, through = paths(jnp.swapaxes(nodes.decay[..., 0], 0, 1))
+    scores = contract("lnk,lmk->lnm", query, key) * inside
+    outputs = contract("lnm,lmv->lnv", scores, value) + contract("lnk,lkv->lnv", query * into[..., None], state)
+    written = contract("lmk,lmv->lkv", key * out[..., None], value)
+    return jnp.swapaxes(outputs, 0, 1), through[:, None, None] * state + written
+
+
+def _by_key(nodes: Nodes, state: State) -> tuple[Array, State]:
+    """A decay for every entry of the key: scores level by level, each a product of decayed queries and decayed keys."""
+    query, key, value = _rows(nodes)
+    tables = levels(jnp.swapaxes(nodes.decay, 0, 1))
+    places = value.shape[1]
+    scores = jnp.zeros((value.shape[0], places, places), value.dtype)
+    for level, (after, before) in enumerate(tables.pairs):
+        found = contract("lnk,lmk->lnm", query * before, key * after)
+        scores = jnp.where(parted(places, level), found, scores)
+    outputs = contract("lnm,lmv->lnv", scores, value) + contract("lnk,lkv->lnv", query * tables.before[-1], state)
+    written = contract("lmk,lmv->lkv", key * tables.after[-1], value)
+    return jnp.swapaxes(outputs, 0, 1), tables.through[..., None] * state + written
+
+
+def _by_value(nodes: Nodes, state: State) -> tuple[Array, State]:
+    """A decay for every entry of the value: the same scores for all levels, each with decayed values and decayed outputs."""
+    query, key, value = _rows(nodes)
+    tables = levels(jnp.swapaxes(nodes.decay, 0, 1))
+    scores = contract("lnk,lmk->lnm", query, key)
+    outputs = contract("lnk,lkv->lnv", query, state) * tables.before[-1]
+    for level, (after, before) in enumerate(tables.pairs):
+        masked = jnp.where(parted(value.shape[1], level), scores, 0)
+        outputs = outputs + contract("lnm,lmv->lnv", masked, value * after) * before
+    written = contract("lmk,lmv->lkv", key, value * tables.after[-1])
+    return jnp.swapaxes(outputs, 0, 1), tables.through[:, None, :] * state + written
+
+
+def _rows(nodes: Nodes) -> tuple[Array, Array, Array]:
+    """Marked queries, sourced keys and values as `(lane, node, .)`."""
+    parts = (nodes.query * nodes.mark, nodes.key * nodes.source, nodes.value)
+    query, key, value = (jnp.swapaxes(part, 0, 1) for part in parts)
+    return query, key, value
+
+
+LOWERING = Stepwise(no_tables, _run)

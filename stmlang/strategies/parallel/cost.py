@@ -1,0 +1,69 @@
+"""The gating matrix by pairwise merges all the way, summed over directions, and one masked attention pass.
+
+Work `4 N^2 d` and the merges, memory `N^2`, sequential steps only as many as there are merges, a logarithm of the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Strategy
+from stmlang.cost.problem import Problem
+from stmlang.cost.sweeps import needs_line_edges
+from stmlang.cost.work import (
+    TRAINING_OPS,
+    adjoint,
+    attention_stage,
+    gate_ops,
+    gates_stage,
+    merge_ops,
+    merge_stage,
+    needs_scalar_gates,
+    ragged_merges,
+    regular_merges,
+    shared_passes,
+    takes_no_settings,
+)
+
+NAME = "parallel"
+MOST_NODES = 46_340
+"""Beyond, one head's matrix has 2^31 entries."""
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """One candidate wherever gates are scalars."""
+    yield build(problem, {})
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """It has no settings."""
+    if reason := takes_no_settings(config):
+        return Rejection(NAME, reason)
+    if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
+        return Rejection(NAME, reason)
+    nodes = problem.counts.nodes
+    if nodes == 0:
+        return Rejection(NAME, "there are no nodes to build a gating matrix for")
+    if nodes > MOST_NODES:
+        return Rejection(NAME, f"a gating matrix over {nodes:,} nodes is too large to number (at most {MOST_NODES:,})")
+    merges = list(regular_merges(problem.axes) if problem.axes is not None else ragged_merges(problem, nodes))
+    build_matrix, largest = merge_stage(problem, merges)
+    attention = attention_stage(problem, 1, nodes, shared_passes(problem))
+    gates = gates_stage(problem)
+    pairs = problem.batch * problem.heads * nodes * nodes * problem.accumulator
+    # A merge holds its operands (together as large as half its result) beside the result.
+    forward = problem.io_bytes + 2 * largest + 2 * pairs
+    ops = gate_ops(problem) + merge_ops(problem, merges)
+    return Candidate(
+        NAME,
+        (),
+        (gates, build_matrix, attention),
+        (adjoint(attention), adjoint(build_matrix), adjoint(gates)),
+        memory_forward=forward,
+        memory_backward=2 * problem.io_bytes + 4 * largest + 4 * pairs,
+        op_count=ops,
+        op_count_backward=int(TRAINING_OPS * ops),
+    )
+
+
+STRATEGY = Strategy(NAME, "gating matrix by merges, one attention pass", propose, build)

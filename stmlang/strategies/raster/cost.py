@@ -1,0 +1,186 @@
+"""A grid's tiles one after the other in raster order, with states on the edges between them.
+
+With tiles of `n` nodes and `e` entering edges the work is `(4 e + 2 e^2 / n) N d^2`, linear in the number of nodes, and about
+half of it where transitions between axes are structurally zero, as they are in a multitree. Memory holds a state for every
+line of the grid; training keeps those along the first axis once for each slab of tiles, or for each segment of slabs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import isqrt, prod
+
+import numpy as np
+
+from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.problem import Problem
+from stmlang.cost.tiles import tile_within
+from stmlang.cost.work import TRAINING_OPS, adjoint, boundary, gate_ops, gates_stage, needs_scalar_gates
+
+NAME = "raster"
+SIDES = (2, 4, 8)
+"""Tiles are about so long along every axis."""
+MANY_SLABS = 32
+"""From here on there are segments, which take a seventh longer: below, they save too little."""
+STATE_PASSES = 9
+"""How often a step reads or writes the border states of its tile, where they are in no cache."""
+GATE_PASSES = 8
+"""How often a number of a tile's matrices is read or written while they are made and used."""
+SMALL = 1.6
+"""Products of a tile's size take so much longer a flop than large ones."""
+ADJOINT = 3.4
+"""A sweep's adjoint to the sweep: twice the work, half of it in products of transposed matrices, which are slower."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A grid cut into tiles and, along its first axis, segments; filled up where sides do not divide its sizes."""
+
+    tile: tuple[int, ...]
+    tiles: tuple[int, ...]
+    segments: int
+
+    @property
+    def nodes(self) -> int:
+        return prod(self.tile)
+
+    @property
+    def edges(self) -> int:
+        return boundary(self.tile)
+
+    @property
+    def count(self) -> int:
+        return prod(self.tiles)
+
+    @property
+    def kept(self) -> int:
+        """How many times over a backward pass holds the states that move along the first axis."""
+        return self.tiles[0] if self.segments == 1 else self.segments + self.tiles[0] // self.segments
+
+
+def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+    """Tiles of a few sizes."""
+    if reason := _refusal(problem):
+        return [Rejection(NAME, reason)]
+    axes = problem.axes
+    assert axes is not None
+    return [_cost(problem, cut) for cut in proposed(axes)]
+
+
+def proposed(axes: tuple[int, ...]) -> Iterator[Cut]:
+    """Cubes, as nearly as equal parts of every axis allow; of many slabs about as many segments as slabs in each."""
+    for tile in dict.fromkeys(tuple(_equal_part(size, side) for size in axes) for side in SIDES):
+        slabs = -(-axes[0] // tile[0])
+        yield _cut(axes, tile, isqrt(slabs) if slabs >= MANY_SLABS else 1)
+
+
+def _equal_part(size: int, wanted: int) -> int:
+    """The side of parts of an axis that are at most so long, as equal as can be."""
+    return -(-size // -(-size // wanted))
+
+
+def _cut(axes: tuple[int, ...], tile: tuple[int, ...], segments: int) -> Cut:
+    first, *others = (-(-size // side) for size, side in zip(axes, tile, strict=True))
+    return Cut(tile, (-(-first // segments) * segments, *others), segments)
+
+
+def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
+    """The costs of `{"tile": (c1, c2, ...), "segments": s}`, one segment where they are left out."""
+    if reason := _refusal(problem):
+        return Rejection(NAME, reason)
+    axes = problem.axes
+    assert axes is not None
+    tile, segments = config.get("tile"), config.get("segments", 1)
+    if not {"tile"} <= set(config) <= {"tile", "segments"} or not isinstance(tile, tuple) or len(tile) != len(axes):
+        return Rejection(NAME, f"its settings are `tile`, with {len(axes)} sides, and `segments`")
+    if not isinstance(segments, int) or not 1 <= segments <= axes[0]:
+        return Rejection(NAME, f"there is at least one segment, and at most {axes[0]}, one for each place on the first axis")
+    sides = tile_within(axes, tile)
+    if isinstance(sides, str):
+        return Rejection(NAME, sides)
+    return _cost(problem, _cut(axes, sides, segments))
+
+
+def unturned(problem: Problem) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """For each axis whether what moves along it never turns into another one, and whether nothing turns into it from another
+    one, as the transition's structural zeros tell. Directions flip axes, and so change nothing of this."""
+    rank = len(problem.axes or ())
+    turns = ~np.eye(rank, dtype=np.bool_)
+    if problem.facts is not None:
+        turns = turns & problem.facts.bounds.allowed
+    straight, pure = (tuple(not any(line) for line in table) for table in (turns.T.tolist(), turns.tolist()))
+    return straight, pure
+
+
+def _refusal(problem: Problem) -> str | None:
+    """Why the scan cannot be swept."""
+    if problem.axes is None:
+        return "it needs a grid, whose lines all have states of their own"
+    if len(problem.axes) < 2:
+        return f"it needs a grid of two axes or more, and this one has {len(problem.axes)}"
+    if problem.counts.nodes == 0:
+        return "there are no nodes to sweep over"
+    return needs_scalar_gates(problem)
+
+
+def _cost(problem: Problem, cut: Cut) -> Candidate:
+    gates, matrices, sweep = gates_stage(problem), _matrices(problem, cut), _sweep(problem, cut)
+    backward = adjoint(sweep, ADJOINT, ADJOINT)
+    # A slab's states are made again, but nothing is read of them; and those of a segment once more.
+    again = Stage("raster sweep, again", sweep.kind, sweep.flops // 2, sweep.bytes // 2, sweep.steps)
+    repeated = (matrices, again, again) if cut.segments > 1 else (again,)
+    ops = gate_ops(problem) + 400
+    forward, training = _memory(problem, cut)
+    return Candidate(
+        NAME,
+        freeze({"tile": cut.tile, "segments": cut.segments}),
+        (gates, matrices, sweep),
+        (*repeated, replace(backward, steps=sweep.steps, ops=sweep.ops), adjoint(matrices), adjoint(gates)),
+        memory_forward=forward,
+        memory_backward=training,
+        op_count=ops,
+        op_count_backward=int(TRAINING_OPS * ops),
+    )
+
+
+def _memory(problem: Problem, cut: Cut) -> tuple[int, int]:
+    """Peak bytes of inference and training: inputs in every direction's own order and again tile by tile, a segment's matrices,
+    border states, and what the backward pass keeps of them."""
+    lanes, item = problem.lanes, problem.accumulator
+    filled = [count * side for count, side in zip(cut.tiles, cut.tile, strict=True)]
+    inputs = lanes * prod(filled) * (2 * problem.key + 2 * problem.value) * item
+    matrices = lanes * cut.count // cut.segments * (cut.nodes + cut.edges) ** 2 * item
+    lines = lanes * boundary(tuple(filled)) * problem.state * item
+    slab = lanes * prod(cut.tiles[1:]) * cut.edges * problem.state * item
+    kept = lanes * prod(filled[1:]) * problem.state * item * cut.kept
+    forward = problem.io_bytes + 2 * inputs + 2 * matrices + 2 * lines
+    return forward, 2 * problem.io_bytes + 3 * inputs + 5 * matrices + 3 * lines + slab + kept
+
+
+def _matrices(problem: Problem, cut: Cut) -> Stage:
+    """The recurrence inside tiles, every node with a row of numbers for the edges and nodes of its tile; all tiles at once."""
+    rank = len(cut.tile)
+    sources = problem.lanes * cut.count * (cut.nodes + cut.edges)
+    flops = sources * cut.nodes * 2 * rank * (rank + 2)
+    moved = GATE_PASSES * sources * (cut.nodes + cut.edges) * problem.accumulator
+    return Stage("tile matrices", "vector", flops, moved, steps=cut.nodes, ops=12)
+
+
+def _sweep(problem: Problem, cut: Cut) -> Stage:
+    """Reading, writing and passing on the border states, and attention inside a tile.
+
+    A node reads one state of a straight axis and those of all lines of another, and so on: see `tile.py` beside this.
+    """
+    tiles, state, sides = problem.lanes * cut.count, problem.state, cut.tile
+    lines = [cut.nodes // side for side in sides]
+    turning, joined = ([count for count, keeps in zip(lines, kept, strict=True) if not keeps] for kept in unturned(problem))
+    touched = sum(turning) + sum(joined) + 2 * len(sides) - len(turning) - len(joined)
+    border = 2 * state * (cut.nodes * touched + sum(turning) * sum(joined))
+    inside = 2 * cut.nodes**2 * (problem.key + problem.value)
+    moved = STATE_PASSES * tiles * cut.edges * state * problem.accumulator
+    products = tiles * (5 + 2 * sum(lines) - sum(turning) - sum(joined))
+    return Stage("raster sweep", "matmul", tiles * int(SMALL * (border + inside)), moved, steps=cut.count, products=products)
+
+
+STRATEGY = Strategy(NAME, "tiles in raster order, states between them", propose, build)

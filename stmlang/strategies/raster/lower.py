@@ -1,0 +1,124 @@
+"""Raster: a grid's tiles one after the other in raster order, states on the edges between them.
+
+Inside a tile attention with the tile's gating matrix; across its border states, in matrix products as large as a tile allows.
+What is held is one state for every line of the grid; a backward pass holds those along the first axis for each slab of tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from stmlang.lower.block_recurrence import line_counts
+from stmlang.lower.grid import crop_border, pad_border, pad_grid, tiled, untiled
+from stmlang.lower.operands import Operands, Scalars, lanes_of, scalars
+from stmlang.lower.strategy import LoweringContext, Stepwise, Tables, no_tables
+from stmlang.strategies.raster.cost import unturned
+from stmlang.strategies.raster.loop import States, in_segments, walk
+from stmlang.strategies.raster.tile import Tile, TileGates, Turns, exchange, tile_gates
+
+
+class Part(NamedTuple):
+    """What a segment is made of, with the first axis of the grid in front and the lanes behind: `(size, lane, *sizes, ...)`."""
+
+    query: Array
+    key: Array
+    value: Array
+    gates: Scalars
+
+
+def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
+    del tables
+    axes, tile, segments = context.axes, context.config["tile"], context.config["segments"]
+    assert axes is not None
+    assert isinstance(tile, tuple)
+    assert isinstance(segments, int)
+    tiles = [-(-size // side) for size, side in zip(axes, tile, strict=True)]
+    tiles[0] = -(-tiles[0] // segments) * segments
+    target = [count * side for count, side in zip(tiles, tile, strict=True)]
+    operands = pad_grid(operands, axes, target)
+    lead, border = initial.shape[:2], pad_border(initial, axes, target)
+    entering = _entering(lanes_of(jnp.squeeze(border, 3)), tiles, tile)
+    part = _moved(jax.tree.map(lanes_of, Part(*operands.inputs, scalars(operands))), 1, 0)
+
+    turns = Turns(tile, *unturned(context.problem))
+    leaving, outputs = in_segments(lambda states, part: _segment(states, part, turns), entering, part, segments)
+    outputs = jnp.moveaxis(outputs, len(tiles), 0)
+    outputs = untiled(outputs.reshape(*outputs.shape[: 1 + len(tiles)], *tile, outputs.shape[-1]), tiles, tile, 1)
+    outputs = outputs[(slice(None), *(slice(0, size) for size in axes))]
+    final = _leaving(leaving, tiles, tile)
+    final = final.reshape(*lead, final.shape[1], 1, *final.shape[2:])
+    return outputs.reshape(*lead, *outputs.shape[1:]), crop_border(final, axes, target)
+
+
+def _moved(part: Part, axis: int, to: int) -> Part:
+    def moved(array: Array) -> Array:
+        return jnp.moveaxis(array, axis, to)
+
+    return jax.tree.map(moved, part)
+
+
+def _segment(states: States, part: Part, turns: Turns) -> tuple[States, Array]:
+    """Slabs of tiles: the states that leave them, and outputs `(*tiles, lane, node, value)`."""
+    part, tile = _moved(part, 0, 1), turns.tile
+    tiles = [size // side for size, side in zip(part.query.shape[1:-1], tile, strict=True)]
+    query, key, value = (_by_tile(array, tiles, tile) for array in part[:3])
+    data = Tile(query, key, value, _gates(part.gates, tiles, turns))
+    through = exchange(turns)
+    return walk(lambda states, at: through(at, states), states, data, recompute=True)
+
+
+def _by_tile(array: Array, tiles: Sequence[int], tile: Sequence[int]) -> Array:
+    """`(lane, *sizes, index)` to `(*tiles, lane, node, index)`."""
+    split = jnp.moveaxis(tiled(array, tiles, tile, 1), 0, len(tiles))
+    return split.reshape(*split.shape[: len(tiles) + 1], prod(tile), array.shape[-1])
+
+
+def _gates(gates: Scalars, tiles: Sequence[int], turns: Turns) -> TileGates:
+    """The matrices of all tiles, with `(*tiles, lane)` in front."""
+    rank, lanes = len(tiles), gates.source.shape[0]
+
+    def inside(array: Array) -> Array:
+        split = jnp.moveaxis(tiled(array, tiles, turns.tile, 1), range(rank + 1), range(-rank - 1, 0))
+        return split.reshape(*split.shape[: -rank - 1], -1)
+
+    def outside(array: Array) -> Array:
+        split = array.reshape(*array.shape[:-1], lanes, *tiles)
+        return jnp.moveaxis(split, range(-rank - 1, 0), [rank, *range(rank)])
+
+    return jax.tree.map(outside, tile_gates(Scalars(*(inside(part) for part in gates)), turns))
+
+
+# --- the border ------------------------------------------------------------------------------------------------------
+
+
+def _entering(border: Array, tiles: Sequence[int], tile: Sequence[int]) -> States:
+    """Border states `(lane, slots, key, value)`, axis by axis as `(*tiles of the other axes, lane, edges, key, value)`."""
+    found, start = list[Array](), 0
+    for axis, count in enumerate(line_counts([a * b for a, b in zip(tiles, tile, strict=True)])):
+        others, sides = ([*part[:axis], *part[axis + 1 :]] for part in (tiles, tile))
+        part = border[:, start : start + count]
+        part = part.reshape(part.shape[0], *(a * b for a, b in zip(others, sides, strict=True)), *part.shape[2:])
+        part = jnp.moveaxis(tiled(part, others, sides, 1), 0, len(others))
+        found.append(part.reshape(*others, part.shape[len(others)], prod(sides), *part.shape[-2:]))
+        start += count
+    return tuple(found)
+
+
+def _leaving(states: States, tiles: Sequence[int], tile: Sequence[int]) -> Array:
+    """The inverse of `_entering`."""
+    found = list[Array]()
+    for axis, part in enumerate(states):
+        others, sides = ([*part[:axis], *part[axis + 1 :]] for part in (tiles, tile))
+        part = jnp.moveaxis(part, len(others), 0)
+        part = untiled(part.reshape(part.shape[0], *others, *sides, *part.shape[-2:]), others, sides, 1)
+        found.append(part.reshape(part.shape[0], -1, *part.shape[-2:]))
+    return jnp.concatenate(found, 1)
+
+
+LOWERING = Stepwise(no_tables, _run)

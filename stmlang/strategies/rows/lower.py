@@ -1,0 +1,296 @@
+"""A grid as a chain of rows: the states on the edges between two rows are a short vector, and rows far apart meet in it.
+
+A row (all nodes at one place along the axis that is cut; of a volume a slab) is a block whose entering and leaving edges are
+those along that axis, `width` of each. So a run of rows has matrices `T (width, width)`, `S (node, width)`, `M (width, node)`,
+and what the nodes of a later run b read of those of an earlier run a is `S_a M_b`, a product over `width` numbers. Runs are
+doubled: what two neighbours see of each other meets their scores at once and is not kept, and they become one run,
+
+    T = T_a T_b,      S = [S_a T_b; S_b],      M = [M_a, T_a M_b].
+
+So no gating matrix is ever whole, no part of it is made twice, and none of its zeros are. Directions are summed on the way:
+those of one sense along the cut axis add up inside of one product, and of two neighbours each reads the other in one sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from math import prod
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from stmlang.lower.block import Block, contract, matmul
+from stmlang.lower.one_turn import partings
+from stmlang.lower.operands import Operands, flip, scalars
+from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.strategies.parallel import lower as parallel
+from stmlang.strategies.rows.slabs import (
+    Joined,
+    cut_first,
+    joined,
+    pad_rows,
+    rows_of,
+    taken_apart,
+    times_transposed,
+    with_declared_nodes,
+)
+
+
+class Layout(NamedTuple):
+    """How a grid is cut: along which axis, of what size; how many rows the first runs hold, and how many such runs there are, a
+    power of two, the last ones filled up; the other axes; and about how many targets are worked on at a time."""
+
+    axis: int
+    size: int
+    rows: int
+    runs: int
+    others: tuple[int, ...]
+    targets: int
+
+    def cut_first(self, entries: Sequence[int]) -> tuple[int, ...]:
+        """What belongs to the axes, that of the cut one first."""
+        return (entries[self.axis], *entries[: self.axis], *entries[self.axis + 1 :])
+
+
+class Runs(NamedTuple):
+    """Neighbouring runs of rows, all of one size, in declared order; `sense` counts the directions that add up."""
+
+    through: Float[Array, "lane sense run width width"]
+    source: Float[Array, "lane sense run node width"]
+    mark: Float[Array, "lane sense run width node"]
+
+
+class Inputs(NamedTuple):
+    query: Float[Array, "lane run node key"]
+    key: Float[Array, "lane run node key"]
+    value: Float[Array, "lane run node value"]
+
+
+def layout(context: LoweringContext) -> Layout:
+    """The layout that a configuration means."""
+    axes = context.axes
+    assert axes is not None
+    axis, rows, targets = (context.config[name] for name in ("axis", "rows", "targets"))
+    assert isinstance(axis, int)
+    assert isinstance(rows, int)
+    assert isinstance(targets, int)
+    runs = 1
+    while rows * runs < axes[axis]:
+        runs *= 2
+    return Layout(axis, axes[axis], rows, runs, axes[:axis] + axes[axis + 1 :], targets)
+
+
+# --- two neighbours ----------------------------------------------------------------------------------------------------
+
+
+def _pairs(runs: Runs | None) -> tuple[Runs, Runs] | None:
+    """The first and the second runs of all pairs."""
+    if runs is None:
+        return None
+    through, source, mark = (taken_apart(part, 2) for part in runs)
+    return Runs(through[0], source[0], mark[0]), Runs(through[1], source[1], mark[1])
+
+
+def _between(inputs: Inputs, forward: tuple[Runs, Runs] | None, backward: tuple[Runs, Runs] | None, targets: int) -> Array:
+    """What the runs of every pair read of each other: the second of the first in the forward sense, the first of the second in
+    the backward one. `(lane, run, node, value)`."""
+    if forward is not None and backward is not None and forward[0].mark.shape != backward[0].mark.shape:
+        return _between(inputs, forward, None, targets) + _between(inputs, None, backward, targets)
+    marks, sources = list[Array](), list[Array]()
+    if backward is not None:
+        marks.append(backward[0].mark)
+        sources.append(backward[1].source)
+    if forward is not None:
+        marks.append(forward[1].mark)
+        sources.append(forward[0].source)
+    first, last = (0 if backward is not None else 1), (2 if forward is not None else 1)
+    query, key, value = (part.reshape(part.shape[0], -1, 2, *part.shape[2:]) for part in inputs)
+    key, value = (jnp.flip(part, 2)[:, :, first:last] for part in (key, value))
+    found = _attended(query[:, :, first:last], key, value, _side_by_side(sources, -1), _side_by_side(marks, -2), targets)
+    if last - first == 1:
+        found = jnp.pad(found, [(0, 0), (0, 0), (first, 2 - last), (0, 0), (0, 0)])
+    return found.reshape(inputs.value.shape)
+
+
+def _side_by_side(parts: Sequence[Array], axis: int) -> Array:
+    """`(lane, sense, pair, ., .)`, one for each half that reads, as `(lane, pair, half, ., .)`, the senses behind each other
+    along an axis."""
+    array = jnp.stack(parts, axis=3)
+    return jnp.concatenate([jnp.squeeze(part, 1) for part in jnp.split(array, array.shape[1], axis=1)], axis=axis)
+
+
+def _attended(query: Array, key: Array, value: Array, source: Array, mark: Array, targets: int) -> Array:
+    """`((Q K^T) o (S M)^T) V`, all targets at once, or, where they are more than `targets`, part by part: nothing that has a
+    number for each pair of nodes outlives its part."""
+
+    def part(query: Array, mark: Array) -> Array:
+        return _weighed(times_transposed(key, query) * matmul(source, mark), value)
+
+    size = query.shape[-2]
+    while size > targets and size % 2 == 0:
+        size //= 2
+    if size == query.shape[-2]:
+        return part(query, mark)
+
+    def cut(array: Array, axis: int) -> Array:
+        axis += array.ndim
+        return jnp.moveaxis(array.reshape(*array.shape[:axis], -1, size, *array.shape[axis + 1 :]), axis, 0)
+
+    def one(given: tuple[Array, Array]) -> Array:
+        return part(*given)
+
+    found = cast(Array, jax.lax.map(jax.checkpoint(one), (cut(query, -2), cut(mark, -1))))
+    return jnp.moveaxis(found, 0, -3).reshape(*query.shape[:-1], value.shape[-1])
+
+
+def _weighed(weights: Array, value: Array) -> Array:
+    """What targets read, of weights `(*batch, source, target)`. No transpose is written down, which XLA might carry out."""
+    batch = weights.shape[:-2]
+    flat = (part.reshape(prod(batch), *part.shape[-2:]) for part in (weights, value))
+    return contract("bst,bsv->btv", *flat).reshape(*batch, weights.shape[-1], value.shape[-1])
+
+
+def _doubled(pair: tuple[Runs, Runs] | None, sense: int) -> Runs | None:
+    """Every pair of neighbours as one run; in the backward sense the second comes first."""
+    if pair is None:
+        return None
+    before, after = pair[::sense]
+    width = before.through.shape[-1]
+    through, passed = jnp.split(
+        matmul(jnp.concatenate([before.through, before.source], axis=-2), after.through), [width], axis=-2
+    )
+    source, mark = [passed, after.source], [before.mark, matmul(before.through, after.mark)]
+    return Runs(
+        through,
+        jnp.concatenate(source[::sense], axis=-2),
+        jnp.concatenate(mark[::sense], axis=-1),
+    )
+
+
+# --- a grid ------------------------------------------------------------------------------------------------------------
+
+
+def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | None, targets: int) -> Array:
+    """What all nodes read: inside of the first runs by what they see of themselves, then of neighbours, in runs twice as long
+    each time. `(lane, node, value)`."""
+    query, key, value = inputs
+    found = _weighed(times_transposed(key, query) * seen, value)
+    found = found.reshape(found.shape[0], -1, found.shape[-1])
+    while (runs := inputs.value.shape[1]) > 1:
+        ahead, back = _pairs(forward), _pairs(backward)
+        found = found + _between(inputs, ahead, back, targets).reshape(found.shape)
+        if runs > 2:
+            forward, backward = _doubled(ahead, 1), _doubled(back, -1)
+        inputs = Inputs(*(part.reshape(part.shape[0], -1, 2 * part.shape[2], part.shape[3]) for part in inputs))
+    return found
+
+
+def _rows(context: LoweringContext, tables: Tables, operands: Operands) -> list[Joined]:
+    """The first runs of every direction, `(head, run, ., .)`: rows and runs in the direction's own order, nodes of a row in
+    declared order."""
+    grid, directions = layout(context), context.problem.scan.directions
+    gates = cut_first(scalars(operands), grid.axis, 1 + len(grid.others))
+    missing = grid.rows * grid.runs - grid.size
+    before = [missing if direction.senses[grid.axis] < 0 else 0 for direction in directions]
+    senses = [grid.cut_first(direction.senses)[1:] for direction in directions]
+    runs = joined(with_declared_nodes(rows_of(pad_rows(gates, before, missing), tables), senses, grid.others), grid.rows)
+    split: list[Any] = [jnp.split(leaf, len(directions)) for leaf in jax.tree.leaves(runs)]
+    structure = cast(Any, jax.tree.structure(runs))
+    return [jax.tree.unflatten(structure, [jnp.squeeze(leaf, 0) for leaf in part]) for part in zip(*split, strict=True)]
+
+
+def _one_sense(rows: Sequence[Joined], sense: int) -> tuple[Runs, list[list[Array]]] | None:
+    """Directions of one sense as runs in declared order, and what their nodes see of each other, `(head, run, width, width)` by
+    pairs of rows, target and source: summed, in the order of the directions."""
+    if not rows:
+        return None
+
+    def together(parts: Sequence[Array]) -> Array:
+        return flip(jnp.stack(parts, axis=1), [sense], 2)
+
+    def in_order(parts: Iterable[Sequence[Array]], axis: int) -> Array:
+        return jnp.concatenate([together(row) for row in zip(*parts, strict=True)][::sense], axis)
+
+    source, mark = in_order([one.source for one in rows], -2), in_order([one.mark for one in rows], -1)
+    lines = [
+        [flip(total(parts), [sense], 1) for parts in zip(*line, strict=True)]
+        for line in zip(*(one.seen for one in rows), strict=True)
+    ]
+    return Runs(together([one.through for one in rows]), source, mark), lines
+
+
+def total(parts: Sequence[Array]) -> Array:
+    """The sum of arrays of one shape."""
+    return reduce(jnp.add, parts)
+
+
+def _seen(forward: list[list[Array]] | None, backward: list[list[Array]] | None) -> Array:
+    """What the nodes of the first runs see of each other, `(head, run, node, node)`, the source first."""
+    given = [lines for lines in (forward, backward) if lines is not None]
+    count, nothing = len(given[0]), jnp.zeros_like(given[0][0][0])
+
+    def part(target: int, source: int) -> Array:
+        if target == source:
+            own = [lines[row][row] for lines, row in ((forward, target), (backward, count - 1 - target)) if lines is not None]
+            return total(own)
+        if target > source:
+            return nothing if forward is None else forward[target][source]
+        return nothing if backward is None else backward[count - 1 - target][count - 1 - source]
+
+    columns = [jnp.concatenate([part(target, source) for source in range(count)], axis=-2) for target in range(count)]
+    return jnp.concatenate(columns, axis=-1)
+
+
+def _inputs(grid: Layout, operands: Operands, senses: Sequence[int]) -> Inputs:
+    """Queries, keys and values in declared order, `(head, run, node, index)`."""
+
+    return Inputs(*(_laid(grid, flip(part[0], senses, 1)) for part in operands.inputs))
+
+
+def _laid(grid: Layout, array: Array) -> Array:
+    """`(head, *axes, index)` as `(head, run, node, index)`."""
+    array = jnp.moveaxis(array, 1 + grid.axis, 1)
+    missing = grid.rows * grid.runs - grid.size
+    array = jnp.pad(array, [(0, 0), (0, missing), *((0, 0) for _ in range(array.ndim - 2))])
+    return array.reshape(array.shape[0], grid.runs, -1, array.shape[-1])
+
+
+def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
+    scan, grid = context.problem.scan, layout(context)
+    rows, senses = _rows(context, tables, operands), [direction.senses[grid.axis] for direction in scan.directions]
+    inputs = _inputs(grid, operands, scan.directions[0].senses)
+    pairs = list(zip(rows, senses, strict=True))
+    found: list[Array] = []
+    for number, group in enumerate([pairs] if scan.combine == "sum" else [[pair] for pair in pairs]):
+        ahead, back = (_one_sense([one for one, sense in group if sense == wanted], wanted) for wanted in (1, -1))
+        seen = _seen(*(None if part is None else part[1] for part in (ahead, back)))
+        if operands.direct is not None:
+            own = _laid(grid, operands.direct[number][..., None])
+            eye = jnp.eye(seen.shape[-1], dtype=seen.dtype)
+            seen = seen + own * jnp.expand_dims(eye, tuple(range(seen.ndim - 2)))
+        forward, backward = (None if part is None else part[0] for part in (ahead, back))
+        found.append(_read(inputs, seen, forward, backward, grid.targets))
+    return jnp.stack([_unlaid(grid, part) for part in found])
+
+
+def _unlaid(grid: Layout, array: Array) -> Array:
+    """`(head, node, value)` as `(head, *axes, value)`."""
+    array = array.reshape(array.shape[0], -1, *grid.others, array.shape[-1])[:, : grid.size]
+    return jnp.moveaxis(array, 1, 1 + grid.axis)
+
+
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+    del tables
+    return parallel.LOWERING.block(context, (), operands)
+
+
+def _tables(context: LoweringContext) -> Tables:
+    """The levels at which places in a row of one axis part."""
+    others = layout(context).others
+    return partings(others[0]) if len(others) == 1 else ()
+
+
+LOWERING = Whole(_tables, _block, outputs=_outputs, direct=True)
