@@ -15,10 +15,10 @@ from stmlang.ending import rescuing
 from stmlang.source.wording import count
 
 if TYPE_CHECKING:
-    from stmlang.verify.fuzz import Fuzzer, Kept, Source, Task
-    from stmlang.verify.jobs import Outcome
-    from stmlang.verify.saved import Saved
-    from stmlang.verify.trial import Finding
+    from stmlang.fuzz.fuzzer import Fuzzer, Kept, Source, Task
+    from stmlang.fuzz.jobs import Outcome
+    from stmlang.fuzz.saved import Saved
+    from stmlang.fuzz.trial import Finding
 
 NAME = "fuzz"
 SUMMARY = "look for wrong numbers, or replay a finding"
@@ -80,8 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     """0 where nothing was found, 1 for a finding, 2 for a wrong command line. An interruption prints what was counted."""
     if arguments.replay is not None:
         return _replay(arguments)
-    from stmlang.verify.fuzz import Fuzzer
-    from stmlang.verify.saved import require_folder
+    from stmlang.fuzz.fuzzer import Fuzzer
+    from stmlang.fuzz.saved import require_folder
 
     task = _task(arguments)
     if isinstance(task, str):
@@ -110,8 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _task(arguments: argparse.Namespace) -> Task | str:
     """What the command line asks for, or what is wrong with it. Raises SpecError where the spec is wrong."""
-    from stmlang.verify.fuzz import STRATEGIES, Task
-    from stmlang.verify.jobs import FRONT_END, matrix, text_checks
+    from stmlang.fuzz.fuzzer import STRATEGIES, Task
+    from stmlang.fuzz.jobs import FRONT_END, matrix, text_checks
 
     source = _source(arguments)
     checks = tuple(matrix())
@@ -132,14 +132,14 @@ def _task(arguments: argparse.Namespace) -> Task | str:
 
 def _source(arguments: argparse.Namespace) -> Source:
     """A spec's trials, or generated ones."""
-    from stmlang.verify import fuzz
+    from stmlang.fuzz.fuzzer import Source, generated
 
     if arguments.spec is None:
-        return fuzz.generated()
+        return generated()
     from stmlang.cli.specs import open_door
-    from stmlang.verify.contained import trials_of
+    from stmlang.fuzz.contained import trials_of
 
-    return fuzz.Source(trials_of(open_door(arguments.spec), arguments.settings, arguments.search_path))
+    return Source(trials_of(open_door(arguments.spec), arguments.settings, arguments.search_path))
 
 
 # --- looking
@@ -148,7 +148,7 @@ def _source(arguments: argparse.Namespace) -> Source:
 def _look(fuzzer: Fuzzer, workers: int) -> None:
     """All examples, with a progress bar on standard error."""
     from stmlang.cli.progress import progress_bar
-    from stmlang.verify.worker import Worker
+    from stmlang.fuzz.worker import Worker
 
     total = fuzzer.seconds if fuzzer.examples is None else fuzzer.examples
     start = time.monotonic()
@@ -248,9 +248,9 @@ def _words(finding: Finding) -> str:
 
 def _replay(arguments: argparse.Namespace) -> int:
     """0 where the check passes now, 1 where it still fails. Raises SpecError where the file is none that can be replayed."""
-    from stmlang.verify import saved
-    from stmlang.verify.jobs import replaying
-    from stmlang.verify.worker import Worker
+    from stmlang.fuzz import saved
+    from stmlang.fuzz.jobs import replaying
+    from stmlang.fuzz.worker import Worker
 
     found = saved.load(arguments.replay)
     job = replaying(found)

@@ -35,7 +35,7 @@ from stmlang.scan.scan import Scan
 from stmlang.source import short
 
 if TYPE_CHECKING:
-    from stmlang.verify.reference import ReferenceResult
+    from stmlang.oracle.recurrence import ReferenceResult
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,7 +215,7 @@ class CompiledScan(eqx.Module):
         self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None, declared: bool = False
     ) -> ReferenceResult:
         """`reference` with the final state."""
-        from stmlang.verify.reference import reference
+        from stmlang.oracle.recurrence import reference
 
         check_arguments(self.signature, {"q": q, "k": k, "v": v}, gates, initial, padded=self.compilation.at_run_time)
         query, key, value = (np.asarray(array, np.float64) for array in (q, k, v))

@@ -23,6 +23,8 @@ from jaxtyping import Array
 from stmlang.cost.counts import Counts, regular_counts
 from stmlang.cost.roofline import Estimate
 from stmlang.cost.target import Target
+from stmlang.oracle.derivative import Arguments, derivative
+from stmlang.oracle.recurrence import reference
 from stmlang.plan.choose import make_plan
 from stmlang.runtime.compile import Prepared, assemble, prepare
 from stmlang.runtime.compiled import CompiledScan
@@ -30,8 +32,6 @@ from stmlang.runtime.measure import Built, gate_axes, scan_program
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Axis, Regular
 from stmlang.source.diagnostic import SpecError
-from stmlang.verify.derivative import Arguments, derivative
-from stmlang.verify.reference import reference
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "bfloat16": 5e-2}
 """How far a result may be off, relative to its largest number."""

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stmlang.verify import worker
-from stmlang.verify.fuzz import Fuzzer
-from stmlang.verify.jobs import Draw, Evaluate, Outcome, Plan
-from stmlang.verify.saved import load
-from stmlang.verify.trial import Finding, Way
+from stmlang.fuzz import worker
+from stmlang.fuzz.fuzzer import Fuzzer
+from stmlang.fuzz.jobs import Draw, Evaluate, Outcome, Plan
+from stmlang.fuzz.saved import load
+from stmlang.fuzz.trial import Finding, Way
 from tests.cli.command import run_process
 
 TEXT = """
@@ -58,7 +58,7 @@ class Hand:
 @pytest.fixture(autouse=True)
 def hand(monkeypatch: pytest.MonkeyPatch) -> type[Hand]:
     monkeypatch.setattr(worker, "Worker", Hand)
-    monkeypatch.setattr("stmlang.verify.fuzz.wait", lambda connections, _: connections)
+    monkeypatch.setattr("stmlang.fuzz.fuzzer.wait", lambda connections, _: connections)
     monkeypatch.setattr(Hand, "closed", 0)
     monkeypatch.setattr(Hand, "faulty", True)
     return Hand
@@ -136,7 +136,7 @@ def test_an_interruption_while_shrinking_keeps_the_finding(stmlang, spec, tmp_pa
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stmlang.verify.fuzz.shrink", interrupted)
+    monkeypatch.setattr("stmlang.fuzz.fuzzer.shrink", interrupted)
     result = stmlang("fuzz", spec, "--examples", "60", "--out", tmp_path / "found")
     assert result.status == 130
     assert "1 finding" in result.out
@@ -207,7 +207,7 @@ def test_a_real_run(tmp_path):
 def test_the_other_commands_do_without_it(tmp_path):
     code = (
         "import sys; from stmlang.cli.main import main; status = main(sys.argv[1:]); "
-        "sys.exit(9 if {'hypothesis', 'stmlang.verify'} & set(sys.modules) else status)"
+        "sys.exit(9 if {'hypothesis', 'stmlang.oracle', 'stmlang.fuzz'} & set(sys.modules) else status)"
     )
     spec = tmp_path / "s.stm"
     spec.write_text("scan s on chain(t = 3) { source = 1; transition = 0.5 }")

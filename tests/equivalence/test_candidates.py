@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stmlang.verify.oracles import gating_matrix
+from stmlang.oracle.dense import gating_matrix
 from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import CASES, QUICK, Case, Way
 

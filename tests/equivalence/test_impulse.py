@@ -13,9 +13,9 @@ import pytest
 
 import stmlang
 from stmlang.cost.target import CPU
+from stmlang.fuzz.generators import random_arguments
 from stmlang.nn import ScanLayer
 from stmlang.strategies.impulse.response import Gates, impulse_response, powers
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, differentiated, error, errors
 from tests.helpers.cases import ALL, BOTH, CONCAT, CONSTANT, NONE, PROPAGATE, SQUARE, SUM
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.verify.strategies import random_arguments
+from stmlang.fuzz.generators import random_arguments
 from tests.equivalence.test_candidates import check
 from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import ALL, CONCAT, CYCLIC, DISTRIBUTE, GIVEN, MULTITREE, NONE, PROPAGATE, RANK_ONE, SQUARE, Case, Way

@@ -13,10 +13,10 @@ import pytest
 from jax.sharding import Mesh, PartitionSpec
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
 from stmlang.program.program import LOWERINGS
-from stmlang.verify.strategies import random_arguments
 from tests.equivalence.test_candidates import every
 from tests.helpers.calls import as_tree, compiled
 from tests.helpers.cases import QUICK, Case, Way

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph.levels import topological_order
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import GIVEN, SMALL
 from tests.helpers.cuts import by_parts, by_tiles

@@ -9,8 +9,8 @@ import pytest
 
 import stmlang
 from stmlang.check import library_specs, load
+from stmlang.fuzz.generators import random_arguments
 from stmlang.scan.sizes import unbound
-from stmlang.verify.strategies import random_arguments
 from tests.graph.graphs import banded
 from tests.helpers.calls import as_tree, errors
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stmlang.verify.derivative import Arguments, derivative
-from stmlang.verify.strategies import random_arguments
+from stmlang.fuzz.generators import random_arguments
+from stmlang.oracle.derivative import Arguments, derivative
 from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import CASES, Case, Way
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape, query_shape, value_shape
+from stmlang.oracle.gates import Evaluator
 from stmlang.scan.expression import (
     INDICES,
     Apply,
@@ -29,7 +30,6 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Mode, Scan
 from stmlang.scan.topology import Topology, ports
-from stmlang.verify.gates import Evaluator
 from tests.helpers.scans import NOWHERE
 
 STATE_ENDS: dict[str, Index] = {"q": "key", "k": "key", "v": "value"}

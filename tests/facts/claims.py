@@ -12,8 +12,8 @@ from stmlang.facts.intervals import Intervals
 from stmlang.facts.rewrite import renamed
 from stmlang.facts.simplex import Simplex
 from stmlang.facts.zeros import Zeros
+from stmlang.oracle.gates import Evaluator, Value
 from stmlang.scan.expression import STATE_INDICES, Expr, Eye, Power, Product, children
-from stmlang.verify.gates import Evaluator, Value
 from tests.facts.build import mul, sub
 from tests.helpers.scans import NOWHERE
 

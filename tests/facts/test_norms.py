@@ -14,18 +14,18 @@ import stmlang
 from stmlang.check import load
 from stmlang.facts import Facts, analyse
 from stmlang.facts.bounding import NORM
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape, query_shape, value_shape
+from stmlang.oracle.derivative import Arguments, derivative
+from stmlang.oracle.functions import Spectrum, spectrum
+from stmlang.oracle.gates import evaluate_gates
+from stmlang.oracle.recurrence import reference
 from stmlang.program.spectral import spectral_norm
 from stmlang.scan.expression import SLACK, Spectral, inside
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_expr
-from stmlang.verify.derivative import Arguments, derivative
-from stmlang.verify.functions import Spectrum, spectrum
-from stmlang.verify.gates import evaluate_gates
-from stmlang.verify.reference import reference
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.compilation import quick_compilation
 
 __all__ = ["quick_compilation"]

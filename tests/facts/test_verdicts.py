@@ -11,10 +11,10 @@ from stmlang.check import library_specs, load
 from stmlang.check.verify import verify
 from stmlang.facts import Facts, analyse, facts_json, show_facts
 from stmlang.graph.build import dag_of
+from stmlang.oracle.gates import Evaluator
 from stmlang.scan.scan import Mode
 from stmlang.scan.show import show_expr, show_scan
 from stmlang.source.codes import CODES
-from stmlang.verify.gates import Evaluator
 from tests.facts.build import sample
 from tests.facts.test_gates import facts_of
 from tests.helpers.work import calls

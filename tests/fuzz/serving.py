@@ -8,7 +8,7 @@ import sys
 import time
 from multiprocessing.connection import Connection
 
-from stmlang.verify.jobs import Evaluate, Outcome
+from stmlang.fuzz.jobs import Evaluate, Outcome
 
 
 def obedient(connection: Connection, errors: str, optimizing: bool) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from stmlang.check import examine, open_spec
 from stmlang.check.places import library_specs
+from stmlang.fuzz.contained import contained, trials_of
+from stmlang.fuzz.examples import example
 from stmlang.graph.build import dag_of
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_scan
 from stmlang.source.diagnostic import SpecError
-from stmlang.verify.contained import contained, trials_of
-from stmlang.verify.examples import example
 
 SIZES = {"heads": 2, "key": 3, "value": 2}
 

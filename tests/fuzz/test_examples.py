@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from stmlang.verify.examples import example, shrink
+from stmlang.fuzz.examples import example, shrink
 
 LISTS = st.lists(st.integers(0, 1000), max_size=8)
 

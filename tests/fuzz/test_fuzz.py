@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from stmlang.verify import fuzz
-from stmlang.verify.examples import shrink
-from stmlang.verify.fuzz import STRATEGIES, Fuzzer, Source, Task
-from stmlang.verify.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Job, Outcome, Plan
-from stmlang.verify.saved import load
-from stmlang.verify.trial import Finding, Trial, Way
+from stmlang.fuzz.examples import shrink
+from stmlang.fuzz.fuzzer import BATCH, STRATEGIES, Fuzzer, Source, Task, _step, batch
+from stmlang.fuzz.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Job, Outcome, Plan
+from stmlang.fuzz.saved import load
+from stmlang.fuzz.trial import Finding, Trial, Way
 
 CHECKS = tuple(f"check {number}" for number in range(10))
 TRIALS = st.builds(
@@ -86,10 +85,10 @@ def test_the_same_seed_tries_the_same():
 
 
 def test_batches_do_not_depend_on_each_other():
-    whole = tried(task(), 2 * fuzz.BATCH)[1]
-    lane, evaluator, reply = fuzz.batch(task(), 1), Fake(), None
+    whole = tried(task(), 2 * BATCH)[1]
+    lane, evaluator, reply = batch(task(), 1), Fake(), None
     second = []
-    while (step := fuzz._step(lane, reply)) is not None:
+    while (step := _step(lane, reply)) is not None:
         reply = evaluator.ask(step[1])
         if isinstance(step[1], Evaluate):
             second.append(step[1])
@@ -120,7 +119,7 @@ def test_the_first_finding_is_kept_at_once_and_then_a_smaller_one(tmp_path, monk
         kept_before_shrinking.append(len(list(tmp_path.glob("*.npz"))))
         shrink(*arguments)
 
-    monkeypatch.setattr(fuzz, "shrink", watched)
+    monkeypatch.setattr("stmlang.fuzz.fuzzer.shrink", watched)
     fuzzer, _ = tried(task(), 300, Fake(fails), tmp_path)
     assert kept_before_shrinking == [1]
     (kept,) = fuzzer.kept.values()
@@ -179,7 +178,7 @@ class Hand(Fake):
 @pytest.mark.parametrize("hands", [1, 2, 3])
 def test_several_hands_try_the_same_examples(hands, monkeypatch):
     turns = itertools.cycle([0, 1, 1, 2, 0, 1])
-    monkeypatch.setattr(fuzz, "wait", lambda connections, _: [connections[next(turns) % len(connections)]])
+    monkeypatch.setattr("stmlang.fuzz.fuzzer.wait", lambda connections, _: [connections[next(turns) % len(connections)]])
     fuzzer = Fuzzer(task(), None, 500, None)
     found = list(fuzzer.run([Hand() for _ in range(hands)]))
     alone, expected = tried(task(), 500)
@@ -189,8 +188,8 @@ def test_several_hands_try_the_same_examples(hands, monkeypatch):
 
 def test_time_ends_it(monkeypatch):
     now = itertools.count()
-    monkeypatch.setattr(fuzz.time, "monotonic", lambda: float(next(now)))
-    monkeypatch.setattr(fuzz, "wait", lambda connections, _: connections)
+    monkeypatch.setattr("stmlang.fuzz.fuzzer.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("stmlang.fuzz.fuzzer.wait", lambda connections, _: connections)
     fuzzer = Fuzzer(task(), None, None, 300.0)
     found = list(fuzzer.run([Hand()]))
     assert 10 < len(found) < 300

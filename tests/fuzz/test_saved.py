@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stmlang.fuzz import saved
+from stmlang.fuzz.saved import Saved, load, name_of, numbers_of
+from stmlang.fuzz.trial import Finding, Trial, Way
 from stmlang.source.diagnostic import SpecError
-from stmlang.verify import saved
-from stmlang.verify.saved import Saved, load, name_of, numbers_of
-from stmlang.verify.trial import Finding, Trial, Way
 
 TEXT = """
 scan s(heads = 1, key = 2, value = 1) on grid(rows = 2, cols = 1) {

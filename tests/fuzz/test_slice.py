@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from stmlang.fuzz.fuzzer import STRATEGIES, Fuzzer, Source, Task, generated
+from stmlang.fuzz.jobs import matrix
+from stmlang.fuzz.worker import Worker
 from stmlang.strategies.registry import CANDIDATES
-from stmlang.verify.fuzz import STRATEGIES, Fuzzer, Source, Task, generated
-from stmlang.verify.jobs import matrix
-from stmlang.verify.worker import Worker
 
 EXAMPLES = 24
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from stmlang.verify.jobs import FRONT_END, PLANNER, Draw, Evaluate, Outcome, Plan, answer
-from stmlang.verify.trial import Trial, Way
-from stmlang.verify.worker import PATIENCE, Worker
+from stmlang.fuzz.jobs import FRONT_END, PLANNER, Draw, Evaluate, Outcome, Plan, answer
+from stmlang.fuzz.trial import Trial, Way
+from stmlang.fuzz.worker import PATIENCE, Worker
 from tests.fuzz.serving import broken, obedient
 
 WAY = Way("recurrent", {})

@@ -11,7 +11,7 @@ import pytest
 import stmlang
 from stmlang.check import load
 from stmlang.graph.build import dag_of
-from stmlang.verify.reference import reference
+from stmlang.oracle.recurrence import reference
 from tests.golden.cases import Arrays
 from tests.golden.test_plstm import close
 from tests.helpers.data import data_folder

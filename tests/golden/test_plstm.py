@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from stmlang.graph.build import dag_of
-from stmlang.verify.derivative import Arguments, derivative
-from stmlang.verify.oracles import gating_matrix
-from stmlang.verify.reference import reference
+from stmlang.oracle.dense import gating_matrix
+from stmlang.oracle.derivative import Arguments, derivative
+from stmlang.oracle.recurrence import reference
 from tests.golden.cases import ALL, GRAPHS, Case, load
 from tests.helpers.data import data_folder
 

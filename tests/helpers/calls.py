@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import stmlang
-from stmlang.verify.derivative import Arguments, derivative
-from stmlang.verify.reference import ReferenceResult, reference
-from stmlang.verify.strategies import random_arguments
+from stmlang.fuzz.generators import random_arguments
+from stmlang.oracle.derivative import Arguments, derivative
+from stmlang.oracle.recurrence import ReferenceResult, reference
 from tests.helpers.cases import Case, Way
 from tests.helpers.data import data_folder
 

@@ -249,7 +249,7 @@ class Case:
 
     @property
     def values(self) -> str:
-        """How its leaves are drawn: a name in `stmlang.verify.strategies.PROFILES`."""
+        """How its leaves are drawn: a name in `stmlang.fuzz.generators.PROFILES`."""
         return "exact" if self.exact else "random"
 
     @property

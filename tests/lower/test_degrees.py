@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph.build import ragged_dag
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree
 from tests.helpers.compilation import quick_compilation
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.verify.strategies import random_arguments
+from stmlang.fuzz.generators import random_arguments
 from tests.helpers.calls import as_tree, differentiated, error
 from tests.helpers.cases import BOTH, CONCAT, DELTA, ERASE
 from tests.helpers.compilation import quick_compilation

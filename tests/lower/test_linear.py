@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.lower.segment_products import levels, parted, paths
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, differentiated, error
 from tests.helpers.cases import BOTH, CONCAT, GIVEN
 from tests.helpers.compilation import quick_compilation

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.verify.strategies import random_arguments
+from stmlang.fuzz.generators import random_arguments
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import GIVEN, RANK_ONE
 from tests.helpers.compilation import quick_compilation

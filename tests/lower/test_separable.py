@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.lower.one_turn import PortGates, pairs_of, partings, walks
 from stmlang.runtime.measure import scan_program
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import ALL, MULTITREE, NONE
 from tests.helpers.compilation import quick_compilation

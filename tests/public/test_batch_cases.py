@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph import DAG, Batch, Bucket, as_dag, batch, convert, from_edge_index
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.levels import find_cycle, node_levels
 from stmlang.nn import ScanLayer
 from stmlang.source.diagnostic import SpecError
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import BOTH, GIVEN_FACTORS, NONE
 from tests.helpers.scans import arrows

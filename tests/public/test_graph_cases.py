@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle, node_levels
 from stmlang.graph.orient import Order, orient
 from stmlang.graph.readers import read_graph
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import BOTH, GIVEN_FACTORS, NONE
 from tests.helpers.scans import arrows

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph.dag import DAG
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
 from tests.helpers.cases import (
     ALL,

@@ -15,9 +15,9 @@ import stmlang
 from stmlang.check import load
 from stmlang.facts import analyse
 from stmlang.graph.build import dag_of
+from stmlang.oracle.dense import gating_by_paths, gating_matrix, solved
+from stmlang.oracle.recurrence import reference
 from stmlang.scan.scan import Scan
-from stmlang.verify.oracles import gating_by_paths, gating_matrix, solved
-from stmlang.verify.reference import reference
 from tests.helpers.scans import given_scan, grid, random_inputs
 
 Array = np.ndarray

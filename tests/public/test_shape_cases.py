@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.nn import ScanLayer
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, differentiated, error, errors
 from tests.helpers.cases import ALL, BOTH, DELTA, KEY, MATRIX, MLSTM, NONE, ONE_TURN, READ_AFTER, SMALL, TRACKS
 from tests.public.chains import PLAIN, Names, Tree, every_way, ones, recurrence, scan_on, settings, sweep

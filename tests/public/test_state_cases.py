@@ -12,8 +12,8 @@ import pytest
 from jax.test_util import check_grads
 
 import stmlang
+from stmlang.fuzz.generators import random_arguments
 from stmlang.graph.levels import topological_order
-from stmlang.verify.strategies import random_arguments
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import DELTA, KEY, MLSTM
 from tests.helpers.cuts import by_parts, by_tiles

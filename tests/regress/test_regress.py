@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stmlang.verify.jobs import replaying
-from stmlang.verify.saved import load
-from stmlang.verify.worker import Worker
+from stmlang.fuzz.jobs import replaying
+from stmlang.fuzz.saved import load
+from stmlang.fuzz.worker import Worker
 
 FOLDER = Path(__file__).parent
 NAMES = sorted(path.stem for path in FOLDER.glob("*.npz"))

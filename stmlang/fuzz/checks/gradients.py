@@ -1,0 +1,100 @@
+"""Gradients and derivatives against those of the recurrence, along a random change of every argument array and of single
+entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from stmlang.fuzz.checks.evaluation import types
+from stmlang.fuzz.checks.judgement import Comparison, judge, of_results
+from stmlang.fuzz.checks.point import Point, Tree, as_tree, point, slope_slack
+from stmlang.fuzz.checks.programs import (
+    arguments_of,
+    as_dtype,
+    cotangent_of,
+    differentiated,
+    evaluated,
+    execute,
+    product,
+)
+from stmlang.fuzz.trial import Finding, Trial, Way
+from stmlang.runtime.compiled import CompiledScan
+
+
+def of_gradient(here: Point, gradient: Tree) -> Iterator[Comparison]:
+    """The product of each argument's gradient with each of the point's changes of it."""
+    arrays = [np.asarray(array, np.float64) for array in jax.tree.leaves(gradient)]
+    for slope in here.slopes:
+        array = arrays[slope.array]
+        if array.shape != slope.change.shape:
+            yield Comparison(f"gradient by {slope.name}", array, slope.change, 0.0)
+            continue
+        found = float(np.sum(array * slope.change))
+        whole = "along a random change" if np.count_nonzero(slope.change) > 1 else f"at {_place(slope.change)}"
+        allowed = slope.allowed + slope_slack(array, slope.change, here.dtype)
+        yield Comparison(f"gradient by {slope.name} {whole}", found, slope.wanted, allowed)
+
+
+def _place(change: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    return tuple(int(axis[0]) for axis in np.nonzero(change)) if change.any() else ()
+
+
+def _reverse(check: str, trial: Trial, way: Way, dtype: str, stateful: bool) -> Finding | None:
+    """Value and gradient by one program."""
+    here, op = point(trial, dtype, stateful), trial.compiled(way, dtype)
+    found, gradient = execute(differentiated, op, arguments_of(here, op), cotangent_of(here, op))
+    if fault := types(op, found):
+        return Finding(check, way.label, fault, float("inf"), 0.0)
+    return judge(check, way, [*of_results(found, here.result, here.allowed), *of_gradient(here, gradient)])
+
+
+def grad(trial: Trial, way: Way) -> Finding | None:
+    """Reverse mode: result, final states and the gradient by everything, initial states included."""
+    return _reverse("grad", trial, way, "float64", True)
+
+
+def float32(trial: Trial, way: Way) -> Finding | None:
+    """The same in single precision; every other trial without states."""
+    return _reverse("float32", trial, way, "float32", trial.seed % 2 == 0)
+
+
+def bfloat16(trial: Trial, way: Way) -> Finding | None:
+    """The same in bfloat16, which must be single precision but for the rounding of arguments and results."""
+    return _reverse("bfloat16", trial, way, "bfloat16", trial.seed % 2 == 1)
+
+
+def remat(trial: Trial, way: Way) -> Finding | None:
+    """The gradient without states, where the caller has the scan evaluated again on the way back."""
+    here, op = point(trial, "float64", False), trial.compiled(way, "float64")
+
+    def twice(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[jax.Array, Tree]:
+        def again(tree: Tree) -> jax.Array:
+            return product(op, tree, cotangent)[0]
+
+        return jax.value_and_grad(jax.checkpoint(again))(tree)
+
+    _, gradient = execute(twice, op, arguments_of(here, op), cotangent_of(here, op))
+    return judge("remat", way, of_gradient(here, gradient))
+
+
+def jvp(trial: Trial, way: Way) -> Finding | None:
+    """Forward mode, along all arguments at once: every number of the derivative."""
+    here, op = point(trial, "float64", True), trial.compiled(way, "float64")
+    tangent = as_dtype(as_tree(here.along(None)), op)
+
+    def forward(op: CompiledScan, tree: Tree, tangent: Tree) -> tuple[Tree, Tree]:
+        def at(tree: Tree) -> Tree:
+            return evaluated(op, tree)
+
+        return jax.jvp(at, (tree,), (tangent,))
+
+    found, change = execute(forward, op, arguments_of(here, op), tangent)
+    wanted, allowed = here.derivatives[-1]
+    names = (
+        Comparison(f"change of {one.name}", one.found, one.wanted, one.allowed) for one in of_results(change, wanted, allowed)
+    )
+    return judge("jvp", way, [*of_results(found, here.result, here.allowed), *names])

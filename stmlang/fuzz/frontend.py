@@ -1,0 +1,281 @@
+"""Checks of the front end on a text, given as the bytes of a file: whatever it holds, only diagnostics come out, and what they,
+the formatter and the writer of trees promise holds.
+
+Everything here is a function of the bytes alone: imports are looked for in the installed library, graph files are not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from time import thread_time
+from traceback import extract_tb
+
+from stmlang.check import Examined, Spec, examine, library
+from stmlang.check.places import place_of
+from stmlang.check.verify import verify
+from stmlang.facts import analyse
+from stmlang.facts.show import show_facts
+from stmlang.fuzz.trial import Finding
+from stmlang.scan.scan import Scan
+from stmlang.scan.show import show_scan
+from stmlang.scan.topology import FromFile, Product, Topology
+from stmlang.source.codes import CODES
+from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
+from stmlang.source.reading import decode
+from stmlang.source.render import render, to_json
+from stmlang.source.span import SourceFile
+from stmlang.syntax import tree
+from stmlang.syntax.formatter import format_source
+from stmlang.syntax.parser import parse
+from stmlang.syntax.show import show_tree
+from stmlang.syntax.walk import tree_equal
+from stmlang.syntax.write import write_file
+
+TextCheck = Callable[[bytes], Finding | None]
+"""What a check of a text is: a function of the bytes of a file; None where there is nothing to object."""
+
+SECONDS = 2.0
+"""Processor time within which every text is answered, all its diagnostics rendered."""
+
+_NAME = "spec.stm"
+_ABOVE_A_PLACE = frozenset({"STM0004", "STM1012", "STM1013"})
+"""Codes of findings about a text as a whole."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What the front end makes of a text: each part None where the one before it was refused."""
+
+    source: SourceFile | None
+    file: tree.File | None
+    scan: Scan | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@lru_cache(maxsize=2)  # the checks of a text follow each other
+def _read(data: bytes) -> _Read:
+    try:
+        source = decode(data, _NAME)
+    except SpecError as error:
+        return _Read(None, None, None, error.diagnostics)
+    try:
+        file = parse(source)
+    except SpecError as error:
+        return _Read(source, None, None, error.diagnostics)
+    examined = _examined(source)
+    return _Read(source, file, examined.scan, examined.diagnostics)
+
+
+def _examined(source: SourceFile) -> Examined:
+    return examine(Spec(source, None, place_of(library())), library_file=False)
+
+
+# --- what comes out
+
+
+def answers(data: bytes) -> Finding | None:
+    """The front end raises nothing but `SpecError`, at every door: reading, parsing, checking, formatting, showing."""
+    try:
+        found = _read(data)
+        if found.source is not None:
+            _formatted(found.source)
+        if found.file is not None:
+            show_tree(found.file)
+        if found.scan is not None:
+            show_scan(found.scan)
+    except Exception as error:
+        return _raised("answers", error)
+    return None
+
+
+def reports(data: bytes) -> Finding | None:
+    """Every diagnostic has a code of the table, a place inside a text, stands once and in order, and can be rendered."""
+    found = _read(data)
+    errors = [one for one in found.diagnostics if one.severity is Severity.ERROR]
+    if (found.scan is None) != bool(errors):
+        return _objection("reports", f"{len(errors)} errors, and {'no' if found.scan is None else 'a'} scan")
+    if len(set(found.diagnostics)) != len(found.diagnostics):
+        return _objection("reports", "a diagnostic stands twice")
+    starts = [one.span.start for one in found.diagnostics if one.span is not None and one.span.file is found.source]
+    if starts != sorted(starts):
+        return _objection("reports", "diagnostics are not in the order of the text")
+    for one in found.diagnostics:
+        for fault in _faults(one):
+            return _objection("reports", f"{one.code}: {fault}")
+    return None
+
+
+def _faults(one: Diagnostic) -> Iterator[str]:
+    """What is wrong with a diagnostic."""
+    if one.code not in CODES:
+        yield "not in the table of codes"
+    if not one.message.strip() or one.help == "" or not all(one.notes):
+        yield "it says nothing"
+    if one.span is None and one.code not in _ABOVE_A_PLACE:
+        yield "it has no place"
+    for span in (*([one.span] if one.span else []), *(label.span for label in one.labels)):
+        if not 0 <= span.start <= span.end <= len(span.file.text):
+            yield f"the place {span.start} to {span.end} is outside of the text"
+    shown = render(one)
+    if render(one, colour=True).count("\n") != shown.count("\n"):
+        yield "colours change the lines"
+    if not all(line.isprintable() for line in shown.split("\n")):
+        yield "what is shown holds characters that a terminal would obey"
+    if one.span is not None and "^" not in shown:
+        yield "no caret is shown"
+    if json.loads(json.dumps(to_json(one)))["code"] != one.code:
+        yield "as data it has another code"
+
+
+def in_time(data: bytes) -> Finding | None:
+    """A text is read, checked and formatted, and all that is found is rendered, within `SECONDS` of processor time."""
+    start = thread_time()
+    try:
+        source = decode(data, _NAME)
+        for one in _examined(source).diagnostics:
+            render(one)
+        format_source(source)
+    except SpecError as error:
+        for one in error.diagnostics:
+            render(one)
+    spent = thread_time() - start
+    return Finding("in_time", "", f"{len(data):,} bytes took {spent:.1f} s", spent, SECONDS) if spent > SECONDS else None
+
+
+# --- what is promised of a text that parses
+
+
+def formats(data: bytes) -> Finding | None:
+    """The formatter keeps the tree and the comments, and leaves alone what it made; a bad text is refused by it, too."""
+    found = _read(data)
+    if found.source is None:
+        return None
+    text = _formatted(found.source)
+    if found.file is None or text is None:
+        return None if text is None else _objection("formats", "a text that does not parse is formatted")
+    again = SourceFile(_NAME, text)
+    difference = _difference(found.file, again)
+    if difference is not None:
+        return _objection("formats", f"formatting {difference}")
+    if [comment.text for comment in found.file.comments] != [comment.text for comment in parse(again).comments]:
+        return _objection("formats", "formatting changes the comments")
+    if format_source(again) != text:
+        return _objection("formats", "formatting twice changes the text twice")
+    return None
+
+
+def reads_back(data: bytes) -> Finding | None:
+    """The tree, written as a text, is read as the same tree."""
+    found = _read(data)
+    if found.file is None:
+        return None
+    difference = _difference(found.file, SourceFile(_NAME, write_file(found.file)))
+    return None if difference is None else _objection("reads_back", f"writing the tree {difference}")
+
+
+_LAYOUTS: Mapping[str, Callable[[str], str]] = {
+    "a line end at the end": lambda text: text + "\n",
+    "no line end at the end": lambda text: text.rstrip("\r\n"),
+    "lines that end as on Windows": lambda text: "\r\n".join(text.replace("\r\n", "\n").replace("\r", "\n").split("\n")),
+    "lines that end in a return": lambda text: text.replace("\r\n", "\n").replace("\n", "\r"),
+    "a comment at the end": lambda text: text + " # note",
+    "blanks before each line end": lambda text: "\n".join(line + " \t" for line in text.split("\n")),
+}
+
+
+def layout_is_free(data: bytes) -> Finding | None:
+    """How lines end, whether the last one does, blanks behind lines and a byte order mark change nothing of a tree."""
+    found = _read(data)
+    if found.file is None or found.source is None:
+        return None
+    for name, change in _LAYOUTS.items():
+        difference = _difference(found.file, SourceFile(_NAME, change(found.source.text)))
+        if difference is not None:
+            return _objection("layout_is_free", f"{name} {difference}")
+    if decode(b"\xef\xbb\xbf" + found.source.text.encode(), _NAME).text != found.source.text:
+        return _objection("layout_is_free", "a byte order mark changes the text")
+    return None
+
+
+# --- what is promised of a text that checks
+
+
+def keeps_its_type(data: bytes) -> Finding | None:
+    """A right text is a scan that fits together; formatted, or written from its tree, it is the same scan."""
+    found = _read(data)
+    if found.scan is None or found.file is None or found.source is None:
+        return None
+    try:
+        verify(found.scan)
+    except AssertionError as error:
+        return _objection("keeps_its_type", f"the scan does not fit together: {error}")
+    shown = show_scan(found.scan)
+    for how, text in (("formatted", format_source(found.source)), ("written from its tree", write_file(found.file))):
+        examined = _examined(SourceFile(_NAME, text))
+        if examined.scan is None:
+            codes = ", ".join(one.code for one in examined.diagnostics)
+            return _objection("keeps_its_type", f"{how}, the text is refused: {codes}")
+        if show_scan(examined.scan) != shown:
+            return _objection("keeps_its_type", f"{how}, the text is another scan")
+    return None
+
+
+def is_analysed(data: bytes) -> Finding | None:
+    """The facts about a right text's scan are found, or refused with a diagnostic; the scan to compile fits together."""
+    found = _read(data)
+    if found.scan is None or _reads_files(found.scan.topology):
+        return None
+    try:
+        facts = analyse(found.scan)
+        verify(facts.scan)
+        show_facts(facts)
+    except SpecError as error:
+        faults = [fault for one in error.diagnostics for fault in _faults(one)]
+        return _objection("is_analysed", faults[0]) if faults else None
+    except AssertionError as error:
+        return _objection("is_analysed", f"the scan to compile does not fit together: {error}")
+    return None
+
+
+def _reads_files(topology: Topology) -> bool:
+    factors = topology.factors if isinstance(topology, Product) else (topology,)
+    return any(isinstance(factor, FromFile) for factor in factors)
+
+
+TEXT_CHECKS: Mapping[str, TextCheck] = {
+    check.__name__: check
+    for check in (answers, reports, in_time, formats, reads_back, layout_is_free, keeps_its_type, is_analysed)
+}
+"""All checks of a text by name. `in_time` measures; all others give the same answer every time."""
+
+
+# --- parts
+
+
+def _formatted(source: SourceFile) -> str | None:
+    try:
+        return format_source(source)
+    except SpecError:
+        return None
+
+
+def _difference(file: tree.File, other: SourceFile) -> str | None:
+    """In what a text differs from a tree, in words that go on from what was done to it."""
+    try:
+        return None if tree_equal(file, parse(other)) else "changes the tree"
+    except SpecError as error:
+        return f"makes it wrong: {error.diagnostics[0].code}, {error.diagnostics[0].message}"
+
+
+def _objection(check: str, what: str) -> Finding:
+    return Finding(check, "", what, 1.0, 0.0)
+
+
+def _raised(check: str, error: Exception) -> Finding:
+    """The finding for an exception, with the last place in the code."""
+    frames = extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
+    return _objection(check, f"{type(error).__name__}: {error}{where}")

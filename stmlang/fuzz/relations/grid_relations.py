@@ -1,0 +1,128 @@
+"""Relations about chains and grids: their axes, their margins, their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from stmlang.cost.candidate import ConfigValue
+from stmlang.fuzz.relations.compare import same
+from stmlang.fuzz.relations.grids import (
+    Window,
+    axes_of,
+    embedded,
+    inner,
+    others,
+    transposed,
+    transposed_outcome,
+    windowed,
+)
+from stmlang.fuzz.relations.instance import Instance, Outcome, State, compiled, reads
+from stmlang.fuzz.relations.subject import Subject, evaluate, kept, random, rounding, subject
+from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
+
+MARGIN = 2
+"""Nodes on each side of an axis, at most."""
+
+
+def transposed_grid(trial: Trial, way: Way) -> Finding | None:
+    """A grid whose last two axes change places, its gates with them, gives the same with those axes changed."""
+    given = subject(trial, way)
+    dag = given.op.dag
+    around = transposed(given.instance)
+    found = evaluate(around, Way(way.strategy, _transposed_settings(way.config, len(dag.node_shape))))
+    wanted, allowed = (transposed_outcome(dag, one) for one in (given.outcome, given.rounding))
+    return same("transpose", way, found, wanted, allowed)
+
+
+def _transposed_settings(config: Mapping[str, ConfigValue], rank: int) -> Mapping[str, ConfigValue]:
+    """Sides of tiles, and the number of an axis, on the transposed grid."""
+
+    def one(name: str, value: ConfigValue) -> ConfigValue:
+        if isinstance(value, tuple):
+            return (*value[:-2], value[-1], value[-2])
+        return 2 * rank - 3 - value if name == "axis" and value >= rank - 2 else value
+
+    return {name: one(name, value) for name, value in config.items()}
+
+
+def embedded_grid(trial: Trial, way: Way) -> Finding | None:
+    """A grid in a larger one whose other nodes write nothing."""
+    larger, window = _in_margin(trial, way)
+    return _same_within("embed in a larger grid", trial, way, larger.outcome, window)
+
+
+def padding_of_nan(trial: Trial, way: Way) -> Finding | None:
+    """The same with queries of NaN in the margin: what is read there is nobody else's."""
+    larger, window = _in_margin(trial, way)
+    if reads(larger.op.scan, "q") - {"q"}:
+        raise NotApplicable("its gates depend on the query")
+    inputs = larger.instance.given.inputs
+    query = np.full_like(inputs["q"], np.nan)
+    query[window] = inputs["q"][window]
+    found = larger.call(replace(larger.instance.given, inputs=inputs | {"q": query}))
+    return _same_within("padding of NaN", trial, way, found, window)
+
+
+@kept
+def _in_margin(trial: Trial, way: Way) -> tuple[Subject, Window]:
+    """A grid in a larger one, and where it lies."""
+    instance = subject(trial, way).instance
+    axes, generator = axes_of(instance.dag), random(trial, "embed")
+    before, after = (tuple(int(n) for n in generator.integers(0, MARGIN + 1, len(axes))) for _ in range(2))
+    if not any((*before, *after)):
+        after = (*after[:-1], 1)
+    larger = embedded(instance, before, after)
+    return Subject(compiled(larger.scan, larger.dag, way), larger), inner(instance, before)
+
+
+def _same_within(relation: str, trial: Trial, way: Way, found: Outcome, window: Window) -> Finding | None:
+    """Whether the nodes in the window read what they read where nothing enters."""
+    given = subject(trial, way)
+    initial: State = tuple(
+        {port: np.zeros_like(array) for port, array in part.items()} for part in given.instance.given.initial
+    )
+    alone = replace(given.instance, given=replace(given.instance.given, initial=initial))
+    wanted, allowed = (Outcome(one.h, ()) for one in (given.call(alone.given), rounding(alone)))
+    return same(relation, way, Outcome(found.h[window], ()), wanted, allowed)
+
+
+def cut_grid(instance: Instance, way: Way, generator: np.random.Generator) -> Outcome:
+    """What one direction gives on two parts of a grid, the second resumed from the first."""
+    axes, (direction,) = axes_of(instance.dag), instance.scan.directions
+    axis = int(generator.integers(len(axes)))
+    place = int(generator.integers(0, axes[axis] + 1))
+    halves = [slice(0, place), slice(place, axes[axis])]
+    forward = direction.senses[axis] > 0
+    states, ports = dict(instance.given.initial[0]), instance.dag.ports
+    results, leaving = list[np.ndarray](), {port: list[np.ndarray]() for port in ports}
+    for half in halves if forward else halves[::-1]:
+        window = tuple(half if number == axis else slice(None) for number in range(len(axes)))
+        entering = {port: array[others(window, ports.index(port))] for port, array in states.items()}
+        found = evaluate(windowed(instance, window, (entering,)), way)
+        results.append(found.h)
+        for number, port in enumerate(ports):
+            if number == axis:
+                states[port] = found.state[0][port]
+            else:
+                leaving[port].append(found.state[0][port])
+    order = slice(None) if forward else slice(None, None, -1)
+    final = {ports[axis]: states[ports[axis]]}
+    for number, port in enumerate(ports):
+        if number != axis:
+            final[port] = np.concatenate(leaving[port][order], axis=axis - (axis > number))
+    return Outcome(np.concatenate(results[order], axis=axis), (final,))
+
+
+def prefix(instance: Instance, generator: np.random.Generator) -> tuple[Instance, Window]:
+    """A grid cut off behind some place of each axis, in the sense of its one direction; and where it lies."""
+    axes, (direction,), ports = axes_of(instance.dag), instance.scan.directions, instance.dag.ports
+    lengths = [int(generator.integers(1, size + 1)) for size in axes]
+    window = tuple(
+        slice(0, length) if sense > 0 else slice(size - length, size)
+        for length, size, sense in zip(lengths, axes, direction.senses, strict=True)
+    )
+    entering = {port: array[others(window, ports.index(port))] for port, array in instance.given.initial[0].items()}
+    return windowed(instance, window, (entering,)), window

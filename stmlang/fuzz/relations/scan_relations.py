@@ -1,0 +1,253 @@
+"""Relations about any scan: its parts, its directions, its batch, its values, its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stmlang.fuzz.relations.compare import same
+from stmlang.fuzz.relations.graph_relations import cut_graph, nothing_read_of_dead_entries
+from stmlang.fuzz.relations.graphs import line_pairs, oriented, topological_order
+from stmlang.fuzz.relations.grid_relations import cut_grid, padding_of_nan, prefix
+from stmlang.fuzz.relations.instance import (
+    Bools,
+    Floats,
+    Given,
+    Instance,
+    Ints,
+    Outcome,
+    State,
+    port_indices,
+    reads,
+    single,
+    site_rank,
+)
+from stmlang.fuzz.relations.subject import Subject, another, evaluate, one_direction, random, rounding, subject
+from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way, ways
+from stmlang.graph.dag import OPEN
+from stmlang.scan.expression import Expr, InputRef, Number, Product, Sum, inside
+from stmlang.scan.scan import Leaf, Scan
+
+# --- parts
+
+
+def cut_and_resumed(trial: Trial, way: Way) -> Finding | None:
+    """A scan cut in two at any place, the second part resumed from the final state of the first."""
+    given = one_direction(trial, way)
+    cut = cut_graph if given.op.dag.regular is None else cut_grid
+    found = cut(given.instance, way, random(trial, "cut"))
+    return same("cut and carry the state over", way, found, given.outcome, given.rounding)
+
+
+def prefix_property(trial: Trial, way: Way) -> Finding | None:
+    """A chain or grid that ends earlier gives the same up to there."""
+    given = one_direction(trial, way)
+    beginning, window = prefix(given.instance, random(trial, "prefix"))
+    wanted, allowed = (Outcome(one.h[window], ()) for one in (given.outcome, given.rounding))
+    return same("prefix", way, Outcome(evaluate(beginning, way).h, ()), wanted, allowed)
+
+
+PLACES = 6
+"""Where the later nodes begin: so many places are tried, since no call compiles anything."""
+
+
+def causality(trial: Trial, way: Way) -> Finding | None:
+    """What comes later, in an order in which every edge leads to a later node, changes no bit of what came before."""
+    given, generator = one_direction(trial, way), random(trial, "causality")
+    dag, other = given.op.dag, another(trial, given.op)
+    order = topological_order(dag, given.op.scan.directions[0], generator)
+    for place in generator.permutation(len(order))[:PLACES]:
+        later = np.zeros(dag.node_count, bool)
+        later[order[place:]] = True
+        found = given.call(_changed(given.instance, other, later))
+        parts = [Outcome(one.h.reshape(dag.node_count, -1)[~later], ()) for one in (found, given.outcome)]
+        if finding := same("causality", way, parts[0], parts[1], None):
+            return finding
+    return None
+
+
+def _changed(instance: Instance, other: Given, later: Bools) -> Given:
+    """Arguments with others at some nodes."""
+    scan, dag, mine = instance.scan, instance.dag, instance.given
+    _, head = oriented(dag, scan.directions[0])
+
+    def chosen(where: Bools, new: Floats, old: Floats, sites: int) -> Floats:
+        flat = where.reshape(-1, *(1,) * (old.ndim - sites))
+        return np.where(flat, *(array.reshape(-1, *array.shape[sites:]) for array in (new, old))).reshape(old.shape)
+
+    def leaf(one: Leaf) -> Floats:
+        old = mine.leaves[one.name]
+        if one.kind == "param":
+            return old
+        return chosen(later[_node_of(instance, one)], other.leaves[one.name], old, site_rank(dag, one))
+
+    initial: dict[str, Floats] = {}
+    for number, port in enumerate(dag.ports):
+        edges = np.flatnonzero((oriented(dag, scan.directions[0])[0] == OPEN) & (dag.port == number))
+        at = head[edges]
+        old, new = mine.initial[0][port], other.initial[0][port]
+        initial[port] = chosen((at != OPEN) & later[at], new, old, len(dag.node_shape) - 1 if dag.regular is not None else 1)
+    rank = len(dag.node_shape)
+    inputs = {name: chosen(later, other.inputs[name], array, rank) for name, array in mine.inputs.items()}
+    return Given(inputs, {one.name: leaf(one) for one in scan.leaves}, (initial,))
+
+
+def _node_of(instance: Instance, leaf: Leaf) -> Ints:
+    """The node that each site of a leaf belongs to; for the ends of edges that have none, any."""
+    dag = instance.dag
+    tail, head = oriented(dag, instance.scan.directions[0])
+    if dag.regular is not None or not port_indices(leaf):
+        return np.arange(dag.node_count)
+    if len(port_indices(leaf)) == 1:
+        return tail if port_indices(leaf) == ("out",) else head
+    pairs = np.asarray(line_pairs(dag), np.int64).reshape(-1, 2)
+    return dag.head[pairs[:, 0]]
+
+
+def padding(trial: Trial, way: Way) -> Finding | None:
+    """NaN in a margin's queries, or on edges where arrays are not read, changes nothing."""
+    relation = nothing_read_of_dead_entries if subject(trial, way).op.dag.regular is None else padding_of_nan
+    return relation(trial, way)
+
+
+# --- directions
+
+
+def sum_of_directions(trial: Trial, way: Way) -> Finding | None:
+    """All directions together give the sum of each by itself, or all of them side by side where they are concatenated."""
+    given = subject(trial, way)
+    scan, instance = given.instance.scan, given.instance
+    count = len(scan.directions)
+    if count == 1:
+        raise NotApplicable("it has one direction")
+    if scan.combine == "sum" and scan.normalize != "none":
+        raise NotApplicable("a quotient of sums is no sum")
+    alone = [single(instance, number) for number in range(count)]
+    if scan.combine == "sum" and not scan.gate("direct").directional:
+        alone = [alone[0], *(replace(one, scan=_without_direct(one.scan)) for one in alone[1:])]
+    each = [evaluate(one, way) for one in alone]
+    results = [one.h for one in each]
+    h = np.sum(results, axis=0) if scan.combine == "sum" else np.concatenate(results, axis=-2)
+    wanted = Outcome(h, tuple(one.state[0] for one in each))
+    return same("sum of directions", way, given.outcome, wanted, given.rounding)
+
+
+def _without_direct(scan: Scan) -> Scan:
+    """The direct gate zero: where directions share it, it is added once."""
+
+    gates = tuple(
+        replace(gate, clauses=tuple(replace(one, value=Number(0.0, one.value.span)) for one in gate.clauses))
+        if gate.name == "direct"
+        else gate
+        for gate in scan.gates
+    )
+    return replace(scan, gates=gates)
+
+
+# --- values
+
+
+def linearity(trial: Trial, way: Way) -> Finding | None:
+    """Results and states of `a v + b w` are a times those of v plus b times those of w, initial states with them. What a
+    normalized scan divides by does not depend on values."""
+    given = subject(trial, way)
+    op, mine = given.op, given.instance.given
+    if not _linear_in_value(op.scan):
+        raise NotApplicable("its gates depend on the value")
+    other = another(trial, op)
+    normalized = op.scan.normalize != "none"
+    a, b = 0.75, -0.5
+
+    def mixed(first: Floats, second: Floats) -> Floats:
+        return a * first + b * second
+
+    def second_state(first: Floats, second: Floats) -> Floats:
+        return np.concatenate([second[..., :-1], first[..., -1:]], axis=-1) if normalized else second
+
+    def mixed_state(first: Floats, second: Floats) -> Floats:
+        return (
+            np.concatenate([mixed(first, second)[..., :-1], first[..., -1:]], axis=-1) if normalized else mixed(first, second)
+        )
+
+    second = _each(second_state, mine.initial, other.initial)
+    parts = [mine, Given(mine.inputs | {"v": other.inputs["v"]}, mine.leaves, second)]
+    both = Given(
+        mine.inputs | {"v": mixed(mine.inputs["v"], other.inputs["v"])}, mine.leaves, _each(mixed_state, mine.initial, second)
+    )
+    first, last = given.outcome, given.call(parts[1])
+    wanted = Outcome(mixed(first.h, last.h), _each(mixed_state, first.state, last.state))
+    allowed = _total([given.rounding, *(rounding(replace(given.instance, given=one)) for one in (parts[1], both))])
+    return same("linearity in v", way, given.call(both), wanted, allowed)
+
+
+def _total(outcomes: Sequence[Outcome]) -> Outcome:
+    """The sum of outcomes."""
+    first, *rest = outcomes
+    for one in rest:
+        first = Outcome(first.h + one.h, _each(np.add, first.state, one.state))
+    return first
+
+
+def _each(change: Callable[[Floats, Floats], Floats], first: State, second: State) -> State:
+    return tuple(
+        {port: change(array, others[port]) for port, array in ports.items()}
+        for ports, others in zip(first, second, strict=True)
+    )
+
+
+def _linear_in_value(scan: Scan) -> bool:
+    """Whether values are used in no gate but their own redefinition, and there in products with other things."""
+    if reads(scan, "v") - {"v"}:
+        return False
+    return all(_is_linear(clause.value) for gate in scan.gates if gate.name == "v" for clause in gate.clauses)
+
+
+def _is_linear(expr: Expr) -> bool:
+    match expr:
+        case InputRef(name="v"):
+            return True
+        case Product(factors=factors):
+            among = [(inverted, part) for inverted, part in factors if any(map(_is_value, inside(part)))]
+            return len(among) == 1 and not among[0][0] and _is_linear(among[0][1])
+        case Sum(terms=terms):
+            return all(_is_linear(part) for _, part in terms)
+        case _:
+            return False
+
+
+def _is_value(expr: Expr) -> bool:
+    return isinstance(expr, InputRef) and expr.name == "v"
+
+
+# --- settings and runs
+
+
+def other_settings(trial: Trial, way: Way) -> Finding | None:
+    """The sizes of chunks, tiles and blocks, and with them the depth of hierarchies, change nothing."""
+    given = subject(trial, way)
+    rivals = [one for one in ways(given.op) if one.strategy == way.strategy and one.label != way.label]
+    if not rivals:
+        raise NotApplicable(f"`{way.strategy}` has no other settings")
+    for rival in rivals:
+        found = Subject(trial.compiled(rival, "float64"), given.instance).outcome
+        if finding := same("chunk size and depth", way, found, given.outcome, given.rounding):
+            return replace(finding, what=f"{finding.what} with {rival.label}")
+    return None
+
+
+def batch_order(trial: Trial, way: Way) -> Finding | None:
+    """The members of a batch in another order give their results in that order."""
+    given = subject(trial, way)
+    first, second = given.instance.given, another(trial, given.op)
+    wanted, found = (given.call_both(*members) for members in ([first, second], [second, first]))
+    pairs = zip(found, wanted[::-1], (rounding(replace(given.instance, given=second)), given.rounding), strict=True)
+    findings = (same("batch order", way, one, other, allowed) for one, other, allowed in pairs)
+    return next((finding for finding in findings if finding is not None), None)
+
+
+def same_bits(trial: Trial, way: Way) -> Finding | None:
+    """The same inputs give the same bits."""
+    given = subject(trial, way)
+    return same("same bits", way, given.call(given.instance.given), given.outcome, None)

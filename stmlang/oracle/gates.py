@@ -1,0 +1,381 @@
+"""What every gate of a scan is worth, by direct evaluation of its equations in numpy float64 (or complex128, see `functions`).
+
+Written apart from the JAX evaluation on purpose: each checks the other. A value holds one number for each site (see `sites`),
+head, and state index it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from stmlang.graph.dag import DAG, OPEN
+from stmlang.graph.shapes import index_size, leaf_shape, query_shape, value_shape
+from stmlang.oracle.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller, spectrum
+from stmlang.oracle.sites import PortIndices, Sites, sites_of
+from stmlang.scan.expression import (
+    INDICES,
+    PORT_INDICES,
+    STATE_INDICES,
+    Apply,
+    Bind,
+    Degree,
+    Expr,
+    Eye,
+    Finite,
+    Function,
+    GateRef,
+    Index,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Normalize,
+    Number,
+    Power,
+    Product,
+    Reduce,
+    Spectral,
+    Split,
+    Sum,
+)
+from stmlang.scan.scan import Gate, Leaf, Scan
+from stmlang.scan.topology import is_regular
+
+AXIS: dict[Index, str] = dict(zip(INDICES, "oikKvVtT", strict=True))
+"""A letter for each index in einsum subscripts; heads are `h`, sites `n`."""
+
+
+SITES_READ: tuple[tuple[str, PortIndices], ...] = (
+    ("source", ("out",)),
+    ("transition", ("out", "in")),
+    ("mark", ("in",)),
+    ("direct", ()),
+)
+"""Where the recurrence reads each of its gates."""
+
+
+def port_part(indices: Iterable[Index]) -> PortIndices:
+    """The port indices among some, in order."""
+    found = set(indices)
+    return tuple(index for index in PORT_INDICES if index in found)
+
+
+def state_part(indices: Iterable[Index]) -> tuple[Index, ...]:
+    """The state indices among some, in order."""
+    found = set(indices)
+    return tuple(index for index in STATE_INDICES if index in found)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """Numbers of shape (sites of `ports`, head, *`states`); both in the order of `INDICES`. State axes may have length one."""
+
+    ports: PortIndices
+    states: tuple[Index, ...]
+    array: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionGates:
+    """The gates of one direction: source by out-site, transition by pair, mark by in-site, direct by node, and the query, key
+    and value that the recurrence uses, `(node, head, key)` or `(node, head, value)`."""
+
+    sites: Sites
+    source: Value
+    transition: Value
+    mark: Value
+    direct: Value
+    query: Floats
+    key: Floats
+    value: Floats
+
+    @property
+    def dtype(self) -> np.dtype[np.inexact[Any]]:
+        """complex128 if anything is complex, else float64."""
+        gates = (self.source, self.transition, self.mark, self.direct)
+        return np.result_type(self.query, self.key, self.value, *(gate.array for gate in gates))
+
+
+def evaluate_gates(
+    scan: Scan,
+    dag: DAG,
+    q: npt.ArrayLike,
+    k: npt.ArrayLike,
+    v: npt.ArrayLike,
+    gates: Mapping[str, npt.ArrayLike],
+    evaluator: Callable[..., Evaluator] | None = None,
+) -> tuple[DirectionGates, ...]:
+    """The gates of every direction; `gates` holds an array for each leaf, by name. All directions share the query, key and
+    value of the first. `evaluator` may be another one than `Evaluator`.
+
+    Raises ValueError for a leaf that is missing or unknown, or an array of another shape than `stmlang.graph.shapes` says.
+    """
+    unknown = sorted(set(gates) - {leaf.name for leaf in scan.leaves})
+    if unknown:
+        raise ValueError(f"scan '{scan.name}' has no leaf {', '.join(unknown)}")
+    inputs = {
+        name: _checked(name, array, shape).reshape(dag.node_count, *shape[len(dag.node_shape) :])
+        for name, array, shape in (
+            ("q", q, query_shape(scan, dag)),
+            ("k", k, query_shape(scan, dag)),
+            ("v", v, value_shape(scan, dag)),
+        )
+    }
+    leaves: dict[str, Floats] = {}
+    for leaf in scan.leaves:
+        if leaf.name not in gates:
+            raise ValueError(f"no array for the leaf '{leaf.name}' of scan '{scan.name}'")
+        leaves[leaf.name] = _checked(leaf.name, gates[leaf.name], leaf_shape(scan, dag, leaf))
+    with np.errstate(all="ignore"):
+        evaluators = [(evaluator or Evaluator)(scan, dag, number, inputs, leaves) for number in range(len(scan.directions))]
+        found = [one.run() for one in evaluators]
+    first = found[0]
+    return tuple(replace(values, query=first.query, key=first.key, value=first.value) for values in found)
+
+
+def _checked(name: str, array: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
+    found = floats(array)
+    if found.shape != shape:
+        raise ValueError(f"'{name}' has shape {found.shape}, should be {shape}")
+    return found
+
+
+class Evaluator:
+    """Evaluates the gates of one direction, in order."""
+
+    def __init__(self, scan: Scan, dag: DAG, direction: int, inputs: dict[str, Floats], leaves: dict[str, Floats]) -> None:
+        self.scan, self.dag, self.direction = scan, dag, direction
+        self.sites = sites_of(dag, scan.directions[direction])
+        self.inputs, self.leaves = inputs, leaves
+        self.gates: dict[str, Value] = {}
+
+    def run(self) -> DirectionGates:
+        """All gates; those that the recurrence reads at the sites it reads them."""
+        for gate in self.scan.gates:
+            self.gates[gate.name] = self.gate(gate)
+        source, transition, mark, direct = (
+            self.spread(self.gates[name], ports, self.gates[name].states) for name, ports in SITES_READ
+        )
+        query, key, value = (self.gates[name].array if name in self.gates else self.inputs[name] for name in "qkv")
+        return DirectionGates(self.sites, source, transition, mark, direct, query, key, value)
+
+    def gate(self, gate: Gate) -> Value:
+        """A gate at all its declared indices: at each site the matching clause with the most pinned indices holds."""
+        ports = port_part(gate.indices)
+        states = state_part(gate.indices)
+        count, sizes = self.sites.count(ports), tuple(index_size(self.scan, index) for index in states)
+        result: Floats = np.full((count, self.scan.heads, *sizes), np.nan)
+        for clause in sorted(gate.clauses, key=lambda clause: len(clause.ports)):
+            value = self.spread(self.evaluate(clause.value), ports, states)
+            matches = np.ones(count, dtype=bool)
+            for index, port in clause.ports:
+                matches &= self.sites.port(ports, index) == self.dag.ports.index(port)
+            result = np.where(matches.reshape(-1, *(1,) * (result.ndim - 1)), value.array, result)
+        return Value(ports, states, result)
+
+    def lift(self, value: Value, ports: PortIndices, states: tuple[Index, ...]) -> Value:
+        """A value with more indices, the same along those it lacked (state axes of length one there)."""
+        array = value.array[self.sites.within(value.ports, ports)]
+        lengths = dict(zip(value.states, array.shape[2:], strict=True))
+        return Value(ports, states, array.reshape(*array.shape[:2], *(lengths.get(index, 1) for index in states)))
+
+    def spread(self, value: Value, ports: PortIndices, states: tuple[Index, ...]) -> Value:
+        """As `lift`, with every state axis at its full length."""
+        lifted = self.lift(value, ports, states)
+        sizes = tuple(index_size(self.scan, index) for index in states)
+        return Value(ports, states, np.broadcast_to(lifted.array, (*lifted.array.shape[:2], *sizes)))
+
+    def together(self, values: list[Value], *more: Index) -> tuple[PortIndices, tuple[Index, ...], list[Floats]]:
+        """Values brought to the union of their indices and `more`, so that their arrays broadcast."""
+        indices = set(more)
+        for value in values:
+            indices.update(value.ports, value.states)
+        ports = port_part(indices)
+        states = state_part(indices)
+        return ports, states, [self.lift(value, ports, states).array for value in values]
+
+    def evaluate(self, expr: Expr) -> Value:
+        """The value of an expression."""
+        match expr:
+            case Number(value=number):
+                return Value((), (), np.full((self.sites.count(()), self.scan.heads), float(number)))
+            case LeafRef(leaf=name):
+                return self.leaf(self.scan.leaf(name))
+            case InputRef(name=name, bind=bind):
+                state: Index = "value" if name == "v" else "key"
+                return self.rename(Value((), (state,), self.inputs[name]), bind)
+            case GateRef(gate=name, bind=bind):
+                return self.rename(self.gates[name], bind)
+            case Apply(function=function, arguments=arguments):
+                ports, states, arrays = self.together([self.evaluate(part) for part in arguments])
+                return Value(ports, states, self.applied(function, arrays))
+            case Sum(terms=terms):
+                ports, states, arrays = self.together([self.evaluate(part) for _, part in terms])
+                result = np.zeros(())
+                for (negative, _), array in zip(terms, arrays, strict=True):
+                    result = result - array if negative else result + array
+                return Value(ports, states, result)
+            case Product(factors=factors):
+                ports, states, arrays = self.together([self.evaluate(part) for _, part in factors])
+                return Value(ports, states, self.multiplied([inverted for inverted, _ in factors], arrays))
+            case Power(base=base, exponent=exponent):
+                ports, states, (low, high) = self.together([self.evaluate(base), self.evaluate(exponent)])
+                return Value(ports, states, np.power(low, high))
+            case Reduce() | Normalize():
+                return self.along(expr)
+            case Split(arguments=arguments):
+                return self.split([self.evaluate(part) for part in arguments])
+            case Eye(first=first, second=second):
+                states = state_part((first, second))
+                eye = np.eye(index_size(self.scan, first))
+                return Value((), states, np.broadcast_to(eye, (self.sites.count(()), self.scan.heads, *eye.shape)))
+            case Spectral(pairs=pairs, argument=argument):
+                return self.spectral(pairs, self.evaluate(argument))
+            case Degree(over=over):
+                return self.degree(over)
+            case Finite(argument=argument):
+                value = self.evaluate(argument)
+                return replace(value, array=np.where(np.isfinite(value.array), value.array, 0.0))
+            case LineMask():
+                return self.mask()
+            case _:
+                assert_never(expr)
+
+    def applied(self, function: Function, arguments: list[Floats]) -> Floats:
+        """An elementwise function."""
+        return apply(function, arguments)
+
+    def multiplied(self, inverted: list[bool], factors: list[Floats]) -> Floats:
+        """A product, of whose factors some are divided by."""
+        result: Floats = np.ones(())
+        for below, factor in zip(inverted, factors, strict=True):
+            result = result / factor if below else result * factor
+        return result
+
+    def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
+        """A rescaling over groups."""
+        return rescaled(kind, array, groups)
+
+    def leaf(self, leaf: Leaf) -> Value:
+        """A leaf's array in this direction, its axes sorted out: site axes first, then head, then state indices in order."""
+        array = self.leaves[leaf.name]
+        dense = is_regular(self.scan.topology)
+        ports = port_part(leaf.indices)
+        states = state_part(leaf.indices)
+        lead = 0 if leaf.kind == "param" else len(self.dag.node_shape) if dense or not ports else 1
+        if leaf.directional and len(self.scan.directions) > 1:
+            array = np.take(array, self.direction, axis=lead + 1)
+        array = array.reshape(int(np.prod(array.shape[:lead])), *array.shape[lead:])
+        axes = [index for index in leaf.indices if dense or index not in PORT_INDICES]
+        wanted = [*(index for index in ports if dense), "h", *states]
+        array = array.transpose(0, *(1 + ["h", *axes].index(index) for index in wanted))
+        if leaf.kind == "given":
+            array = smaller(larger(array, np.asarray(leaf.low)), np.asarray(leaf.high))
+        if leaf.kind == "param":
+            count = self.dag.node_count if dense else self.sites.count(ports)
+            array = np.broadcast_to(array, (count, *array.shape[1:]))
+        elif not dense and len(ports) == 1:
+            array = array[self.sites.out_edge if ports == ("out",) else self.sites.in_edge]
+        elif not dense and len(ports) == 2:
+            array = array[: self.sites.count(ports)]  # what is spare belongs to no line edge
+        return Value(ports, states, array.reshape(self.sites.count(ports), *array.shape[1 + len(ports) * dense :]))
+
+    def rename(self, value: Value, bind: tuple[Bind, ...]) -> Value:
+        """A gate or an input as referred to: each declared index renamed, or pinned to a port."""
+        to: dict[Index, Index | None] = {index: index for index in value.states}
+        to |= {entry.declared: entry.index for entry in bind}
+        renamed: list[Index] = [found for index in value.states if (found := to[index]) is not None]
+        states, letters = state_part(renamed), "".join(AXIS[index] for index in renamed)
+        array = np.einsum(f"nh{letters}->nh{''.join(AXIS[index] for index in states)}", value.array)
+        value = Value(value.ports, states, array)
+        ports = [entry for entry in bind if entry.declared in value.ports]
+        if all(entry.index == entry.declared for entry in ports):
+            return value
+        return self.rename_dense(value, ports) if is_regular(self.scan.topology) else self.pin(value, ports)
+
+    def rename_dense(self, value: Value, bind: list[Bind]) -> Value:
+        """Port indices on a regular topology, where each node has one edge of each port: axes can be swapped and picked."""
+        array = value.array.reshape(self.dag.node_count, *[len(self.dag.ports)] * len(value.ports), *value.array.shape[1:])
+        renamed: list[Index] = []
+        for entry in sorted(bind, key=lambda entry: value.ports.index(entry.declared)):
+            if entry.index is None:
+                array = np.take(array, self.dag.ports.index(str(entry.port)), axis=1 + len(renamed))
+            else:
+                renamed.append(entry.index)
+        ports, letters = port_part(renamed), "".join(AXIS[index] for index in renamed)
+        array = np.einsum(f"n{letters}...->n{''.join(AXIS[index] for index in ports)}...", array)
+        return Value(ports, value.states, array.reshape(self.sites.count(ports), *array.shape[1 + len(ports) :]))
+
+    def pin(self, value: Value, bind: list[Bind]) -> Value:
+        """Port indices elsewhere, where they can only be pinned, and only to a port of which each node has one edge."""
+        pinned: dict[Index, str | None] = {entry.declared: entry.port for entry in bind if entry.index != entry.declared}
+        ports = port_part(index for index in value.ports if index not in pinned)
+        matches = np.ones(len(value.array), dtype=bool)
+        for index, port in pinned.items():
+            matches &= self.sites.port(value.ports, index) == self.dag.ports.index(str(port))
+        where = self.sites.within(ports, value.ports)[matches]
+        if sorted(where) != list(range(self.sites.count(ports))):
+            raise ValueError(f"a gate is pinned to ports {pinned} of which some node has none or several edges")
+        array = np.empty((len(where), *value.array.shape[1:]), dtype=value.array.dtype)
+        array[where] = value.array[matches]
+        return Value(ports, value.states, array)
+
+    def along(self, expr: Reduce | Normalize) -> Value:
+        """A reduction or a rescaling over one index, after the argument has been given that index."""
+        argument = self.evaluate(expr.argument)
+        ports, states, _ = self.together([argument], expr.over)
+        value = self.spread(argument, ports, states)
+        less, fewer = port_part(set(ports) - {expr.over}), state_part(set(states) - {expr.over})
+        if expr.over in states:
+            groups = Groups(2 + states.index(expr.over), None, 0)
+        else:
+            groups = Groups(0, self.sites.within(less, ports), self.sites.count(less))
+        if isinstance(expr, Normalize):
+            return Value(ports, states, self.rescaled(expr.kind, value.array, groups))
+        result = reduced(expr.kind, value.array, groups)
+        return Value(less, fewer, np.squeeze(result, groups.axis) if groups.group is None else result)
+
+    def spectral(self, pairs: tuple[tuple[Index, Index], ...], argument: Value) -> Value:
+        """The norm of a matrix whose rows are the first indices of the pairs and whose columns are the second ones."""
+        bound: list[Index] = [pair[side] for side in (0, 1) for pair in pairs]
+        value = self.spread(argument, argument.ports, state_part({*argument.states, *bound}))
+        axes = [2 + value.states.index(index) for index in bound]
+        moved = np.moveaxis(value.array, axes, range(-len(axes), 0))
+        rows = int(np.prod([index_size(self.scan, row) for row, _ in pairs]))
+        norm = self.normed(moved.reshape(*moved.shape[: -len(axes)], rows, rows))
+        return Value(value.ports, state_part(set(value.states) - set(bound)), norm)
+
+    def normed(self, matrices: Floats) -> Floats:
+        """The norms of matrices `(..., row, column)`."""
+        found = spectrum(matrices)
+        if not np.iscomplexobj(matrices):
+            return found.norm
+        return found.norm + 1j * np.sum(found.weights * found.along(matrices.imag), axis=-1)
+
+    def split(self, arguments: list[Value]) -> Value:
+        """The stick broken at the arguments: a port gets its argument's part of what the ports before it left."""
+        ports, states, arrays = self.together(arguments, "out")
+        here = self.sites.port(ports, "out").reshape(-1, 1, *(1 for _ in states))
+        left: Floats = np.ones((len(here), 1, *(1 for _ in states)))
+        result = np.zeros_like(left)
+        for number, array in enumerate(arrays):
+            result = np.where(here == number, left * array, result)
+            left = left * (1 - array)
+        return Value(ports, states, np.where(here == len(arrays), left, result))
+
+    def degree(self, over: Index) -> Value:
+        """The edges that leave each node, or enter it, one by one."""
+        count = np.zeros(self.sites.count(()))
+        for end in (self.sites.tail if over == "out" else self.sites.head).tolist():
+            if end != OPEN:
+                count[end] += 1
+        return Value((), (), np.broadcast_to(count[:, None], (len(count), self.scan.heads)))
+
+    def mask(self) -> Value:
+        """The line edges that a multitree keeps: a matter of the declared DAG, the same for both senses."""
+        kept = np.asarray(self.dag.multitree, dtype=np.float64)
+        return Value(("out", "in"), (), np.broadcast_to(kept[:, None], (len(kept), self.scan.heads)))
