@@ -21,6 +21,7 @@ import numpy as np
 
 from stmlang.facts import bounding
 from stmlang.fuzz.checks import CHECKS
+from stmlang.fuzz.checks.point import point
 from stmlang.fuzz.relations import RELATIONS
 from stmlang.fuzz.relations.subject import forget
 from stmlang.fuzz.trial import Check, NotApplicable, Trial, Way
@@ -90,8 +91,8 @@ class Fault:
 
 @contextmanager
 def planted(fault: Fault) -> Iterator[None]:
-    """The compiler with a fault: scans are compiled anew, since equal ones share what was traced, and nothing that was traced
-    meanwhile outlives it."""
+    """The compiler with a fault: scans are compiled anew, since equal ones share what was traced, and the oracles asked anew,
+    since they judge the scan that runs, which may have a faulty stabilizer. Nothing that was made meanwhile outlives it."""
     _forget_programs()
     try:
         with patch.object(fault.owner, fault.attribute, fault.change(getattr(fault.owner, fault.attribute))):
@@ -102,6 +103,7 @@ def planted(fault: Fault) -> Iterator[None]:
 
 def _forget_programs() -> None:
     forget()
+    point.cache_clear()
     tile.exchange.cache_clear()
     jax.clear_caches()
 
