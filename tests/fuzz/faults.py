@@ -25,7 +25,7 @@ from stmlang.fuzz.checks.point import point
 from stmlang.fuzz.relations import RELATIONS
 from stmlang.fuzz.relations.subject import forget
 from stmlang.fuzz.trial import Check, NotApplicable, Trial, Way
-from stmlang.lower import adjoint, block, chunks, inverse, merge, operands
+from stmlang.lower import adjoint, block, chunks, inverse, merge, merge_tree, operands
 from stmlang.lower import level_recurrence as levels
 from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import paths
@@ -38,7 +38,6 @@ from stmlang.strategies.delta import lower as delta
 from stmlang.strategies.dense_nodes import lower as dense_nodes
 from stmlang.strategies.impulse import lower as impulse
 from stmlang.strategies.linear import lower as linear
-from stmlang.strategies.parallel import lower as parallel
 from stmlang.strategies.raster import lower as raster
 from stmlang.strategies.raster import tile
 from stmlang.strategies.recurrent import lower as recurrent
@@ -371,8 +370,8 @@ FAULTS = (
     Fault("a triangular system not transposed", delta, "transposed", not_transposed, OVERWRITTEN, "delta", {"chunk": 3}),
     Fault("turns taken for zero", raster, "unturned", no_turns, GRID, "raster", {"tile": (2, 2), "segments": 1}),
     Fault("paths followed half as far", dense_nodes, "doublings", one_doubling_less, FACTORED, "dense_nodes"),
-    Fault("nodes in the order of their numbers", parallel, "topological_order", by_number, GRAPH, "parallel"),
-    Fault("open edges in the order in which blocks meet them", parallel, "_positions", as_they_come, GRAPH, "parallel"),
+    Fault("nodes in the order of their numbers", merge_tree, "topological_order", by_number, GRAPH, "parallel"),
+    Fault("open edges in the order in which blocks meet them", merge_tree, "_positions", as_they_come, GRAPH, "parallel"),
     Fault("gates of the first direction for all", operands, "_oriented", gates_of_the_first, DIRECTED, "recurrent"),
     Fault("the first of a batch for all", adjoint, "in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
     Fault("tables of the first graphs for all that take their room", graphs, "rebuilt", tables_of_the_first, TWO, "recurrent"),

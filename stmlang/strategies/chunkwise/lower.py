@@ -19,10 +19,10 @@ from stmlang.lower.block_recurrence import Sweep, assign_slots, grid_sweep, run_
 from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
 from stmlang.lower.manual import alike
 from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_level
+from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, merge_tree
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Stepwise, Tables
 from stmlang.lower.tables import ABSENT, Places, padded, select
-from stmlang.strategies.parallel.lower import Leaves, leaf_blocks, leaf_tables, merge_tree
 
 
 class Intervals(NamedTuple):

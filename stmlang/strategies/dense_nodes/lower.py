@@ -21,10 +21,10 @@ from stmlang.cost.sweeps import doublings
 from stmlang.graph.levels import node_levels
 from stmlang.lower.block import Block, matmul
 from stmlang.lower.inverse import propagation
+from stmlang.lower.node_factors import Single, edge_factors, single_tables
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import LoweringContext, Tables, Whole
 from stmlang.lower.tables import ABSENT, Places, take
-from stmlang.strategies.nodes.lower import Single, edge_factors, single_tables
 
 
 class Solve(NamedTuple):

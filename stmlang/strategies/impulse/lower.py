@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.lower.block import Block, matmul, transposed
+from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.operands import Operands, flip, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Tables, Whole
 from stmlang.scan.scan import Direction
 from stmlang.strategies.impulse.response import Gates, impulse_response
 from stmlang.strategies.impulse.toeplitz import attend_tiles, attend_whole, profile, tile_tables, toeplitz
-from stmlang.strategies.parallel import lower as parallel
 
 
 def _tile(context: LoweringContext) -> tuple[int, ...]:
@@ -67,7 +67,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
     forward = [Direction((1,) * len(axes))] * operands.source.shape[0]
     matrix = toeplitz(profile(_responses(context, operands), forward), axes, axes)
     matrix = matrix.reshape(*matrix.shape[:2], prod(axes), prod(axes))
-    return parallel.LOWERING.block(context, (), operands)._replace(gating=transposed(matrix))
+    return whole_block(context, (), operands)._replace(gating=transposed(matrix))
 
 
 LOWERING = Whole(_tables, _block, outputs=_outputs, uniform=True)

@@ -16,10 +16,10 @@ from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.steps import node_arcs
 from stmlang.lower.operands import Operands
+from stmlang.lower.packed_rows import Joined, Rows, joined, outputs_by, placed, propagated, scalar
 from stmlang.lower.packed_tables import Items, Packed, packed_tables
 from stmlang.lower.strategy import Closed, LoweringContext, Tables
 from stmlang.lower.tables import take
-from stmlang.strategies.packed.lower import Joined, Rows, joined, outputs_by, placed, propagated, scalar
 
 
 def _tables(context: LoweringContext) -> Tables:

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower.block import Block, contract, matmul
+from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import LoweringContext, Tables, Whole
-from stmlang.strategies.parallel import lower as parallel
 from stmlang.strategies.rows.slabs import (
     Joined,
     cut_first,
@@ -284,7 +284,7 @@ def _unlaid(grid: Layout, array: Array) -> Array:
 
 def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
     del tables
-    return parallel.LOWERING.block(context, (), operands)
+    return whole_block(context, (), operands)
 
 
 def _tables(context: LoweringContext) -> Tables:

@@ -25,9 +25,9 @@ from jaxtyping import Array, Float
 from stmlang.lower.block import contract, matmul
 from stmlang.lower.grid import node_blocks
 from stmlang.lower.merge import merge_grid
+from stmlang.lower.merge_tree import arranged, slot_order
 from stmlang.lower.one_turn import products
 from stmlang.lower.operands import Scalars, flip
-from stmlang.strategies.parallel.lower import arranged, slot_order
 
 
 class Slabs(NamedTuple):

@@ -19,11 +19,11 @@ from jaxtyping import Array
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.block import Block, matmul, transposed
 from stmlang.lower.manual import alike
+from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.one_turn import PortGates, Walks, partings, walks
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import LoweringContext, Tables, Whole
-from stmlang.strategies.parallel import lower as parallel
 from stmlang.strategies.separable.cost import first_axis
 
 
@@ -87,7 +87,7 @@ def _taken(array: Array, axis: int) -> list[Array]:
 def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
     """What crosses the border, and the gating matrix of each direction for those who ask for it, by merging."""
     del tables
-    return parallel.LOWERING.block(context, (), operands)
+    return whole_block(context, (), operands)
 
 
 # --- attention with the tables ---------------------------------------------------------------------------------------
