@@ -99,13 +99,14 @@ class Row:
 
 def measure(case: Case, mode: Mode, repeats: int = REPEATS) -> Row:
     """A row, measured in this process."""
+    from stmlang.cost.settings import settings_dict
     from stmlang.runtime.measure import AttentionSize, scan_program, softmax_program, time_interleaved
 
     chosen = _compiled(case, mode)
     others, untried = _candidates(chosen)
     programs = {chosen.plan.chosen.candidate.label: scan_program(chosen, mode, case.batch)}
     for candidate in others:
-        op = _compiled(case, mode, candidate.strategy, dict(candidate.config))
+        op = _compiled(case, mode, candidate.strategy, settings_dict(candidate.settings))
         programs[candidate.label] = scan_program(op, mode, case.batch)
     attention = softmax_program(AttentionSize.of(chosen, case.batch), mode)
     calls = {"softmax": attention.run, **{name: program.run for name, program in programs.items()}}

@@ -110,13 +110,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _task(arguments: argparse.Namespace) -> Task | str:
     """What the command line asks for, or what is wrong with it. Raises SpecError where the spec is wrong."""
-    from stmlang.fuzz.fuzzer import STRATEGIES, Task
+    from stmlang.fuzz.fuzzer import Task, strategy_names
     from stmlang.fuzz.jobs import FRONT_END, matrix, text_checks
 
     source = _source(arguments)
     checks = tuple(matrix())
     text = () if source.texts is None else tuple(text_checks())
-    strategies = tuple(name for name in STRATEGIES if text or name != FRONT_END.strategy)
+    strategies = tuple(name for name in strategy_names() if text or name != FRONT_END.strategy)
     for what, wanted, known in (
         ("strategy", arguments.strategies, strategies),
         ("check", arguments.checks, (*checks, *text)),

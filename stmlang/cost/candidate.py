@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from stmlang.cost.settings import Settings, label, settings_dict
 from stmlang.source import short
-
-if TYPE_CHECKING:
-    from stmlang.cost.problem import Problem
-
-ConfigValue = int | tuple[int, ...]
-Config = tuple[tuple[str, ConfigValue], ...]
-"""A strategy's settings as sorted pairs, so that they can be compared and hashed: `(("tile", (7, 7)),)`."""
-
-
-def freeze(config: Mapping[str, ConfigValue]) -> Config:
-    """A mapping as sorted pairs."""
-    return tuple(sorted(config.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,7 @@ class Candidate:
     instructions of the program before XLA, for inference and for training, and so tell the compile time."""
 
     strategy: str
-    config: Config
+    settings: Settings
     forward: tuple[Stage, ...]
     backward: tuple[Stage, ...]
     memory_forward: int
@@ -62,8 +50,7 @@ class Candidate:
     @property
     def label(self) -> str:
         """`chunkwise tile=7x7`."""
-        words = [f"{key}={'x'.join(map(str, value)) if isinstance(value, tuple) else value}" for key, value in self.config]
-        return " ".join([self.strategy, *words])
+        return label(self.strategy, settings_dict(self.settings))
 
     def stages(self, training: bool) -> tuple[Stage, ...]:
         """All stages of a call in a mode."""
@@ -84,16 +71,3 @@ class Rejection:
 
     strategy: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Strategy:
-    """What a file of `plan/candidates` offers the planner: `propose` lists the settings worth costing, or says why there are
-    none; `build` costs settings that were asked for, which may be others than those proposed. `at_run_time` says that its
-    tables can have shapes that many graphs share."""
-
-    name: str
-    summary: str
-    propose: Callable[[Problem], Iterable[Candidate | Rejection]]
-    build: Callable[[Problem, Mapping[str, ConfigValue]], Candidate | Rejection]
-    at_run_time: bool = False

@@ -10,6 +10,7 @@ from jaxtyping import Int64
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
+from stmlang.cost.settings import NoSettings
 from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
 from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
@@ -168,7 +169,7 @@ def level_sweep(name: str, problem: Problem, profile: Profile, passes: tuple[int
     ops = gate_ops(problem) + 240 * problem.directions
     return Candidate(
         name,
-        (),
+        NoSettings(),
         (gates, sweep),
         (back, adjoint(gates)),
         memory_forward=problem.io_bytes + live + 4 * step + gathered,

@@ -5,11 +5,11 @@ Everything counts the batch, the heads and, where it says so, the directions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from stmlang.cost.candidate import ConfigValue, Stage
+from stmlang.cost.candidate import Stage
 from stmlang.cost.problem import Problem
 from stmlang.scan.expression import inside
 
@@ -168,11 +168,6 @@ LARGE, SHORT = 0.6, 200
 def over_sources(count: int) -> int:
     """So many sources of attention, weighted by what a product over them takes: measured on a CPU."""
     return int(LARGE * (count + SHORT))
-
-
-def takes_no_settings(config: Mapping[str, ConfigValue]) -> str | None:
-    """What is wrong with the settings of a strategy that has none; None where none are given."""
-    return f"it has no setting `{next(iter(config))}`" if config else None
 
 
 def needs_scalar_gates(problem: Problem) -> str | None:

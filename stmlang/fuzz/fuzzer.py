@@ -25,7 +25,7 @@ from stmlang.fuzz.examples import example, shrink
 from stmlang.fuzz.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Evaluator, Job, Outcome, Plan
 from stmlang.fuzz.saved import Saved
 from stmlang.fuzz.trial import Trial, Way
-from stmlang.strategies.registry import CANDIDATES
+from stmlang.strategies.registry import strategies
 
 BATCH, TOGETHER = 96, 6
 """Examples in a batch, and those of one trial and way."""
@@ -40,7 +40,10 @@ OPTIMIZED_EVERY = 4
 ATTEMPTS, SHRINK_SECONDS = 150, 60.0
 """Examples that shrinking tries, and how much longer than the time that was given it may take."""
 
-STRATEGIES = (*(entry.name for entry in CANDIDATES), FRONT_END.strategy)
+
+def strategy_names() -> tuple[str, ...]:
+    """All that is tried: every strategy, and the front end."""
+    return (*(entry.name for entry in strategies()), FRONT_END.strategy)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def _texts(task: Task, number: int, quota: int) -> Generator[Step, Any, int]:
 def _pool(task: Task, number: int, quota: int) -> Generator[Step, Any, _Pool]:
     """Trials for a batch, their ways narrowed to the strategies wanted."""
     pool, missing = _Pool(), set(task.strategies) - {FRONT_END.strategy}
-    size, every = min(POOL, quota), len(missing) == len(CANDIDATES)
+    size, every = min(POOL, quota), len(missing) == len(strategies())
     for place in range(POOL + (SEARCH if every else FAR_SEARCH)):
         if len(pool.trials) >= size and not missing:
             break

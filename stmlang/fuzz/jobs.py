@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import jax
 
-from stmlang.cost.candidate import Config, freeze
+from stmlang.cost.settings import Config, freeze
 from stmlang.fuzz.saved import Numbers, Recorded, Saved, numbers_of
 from stmlang.fuzz.trial import Check, Finding, Listed, NotApplicable, Trial, Way, ways
 from stmlang.runtime.compiled import CompiledScan

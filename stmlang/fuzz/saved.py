@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from stmlang.cost.candidate import Config, freeze
+from stmlang.cost.settings import Config, freeze
 from stmlang.ending import held
 from stmlang.fuzz.trial import Finding, Listed, Trial, Way
 from stmlang.oracle.derivative import Arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 import stmlang
-from stmlang.cost.candidate import Candidate, ConfigValue, freeze
-from stmlang.cost.problem import DtypeName, Problem
+from stmlang.cost.problem import DtypeName
+from stmlang.cost.settings import ConfigValue, label, settings_dict
 from stmlang.graph.batch import batch
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
@@ -21,7 +21,8 @@ from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.source.diagnostic import StabilityWarning
-from stmlang.strategies.registry import CANDIDATES
+from stmlang.strategies.base import odd_settings
+from stmlang.strategies.registry import strategies
 
 Config = Mapping[str, ConfigValue]
 Listed = tuple[int, tuple[tuple[int, int], ...]]
@@ -42,7 +43,7 @@ class Way:
     @property
     def label(self) -> str:
         """As the planner writes it: `chunkwise tile=7x7`."""
-        return Candidate(self.strategy, freeze(self.config), (), (), 0, 0, 0, 0).label
+        return label(self.strategy, self.config)
 
 
 @dataclass(frozen=True)
@@ -120,41 +121,6 @@ def ways(op: CompiledScan) -> list[Way]:
     """Every strategy that can evaluate a scan; those with settings with a small one, and with odd ones, which divide nothing or
     reach beyond the end."""
     problem = op.compilation.program.problem
-    found: list[Way] = []
-    for strategy in CANDIDATES:
-        if problem.room is not None and not strategy.at_run_time:
-            continue
-        for config in _settings(strategy.name, problem):
-            built = strategy.build(problem, config)
-            if isinstance(built, Candidate):
-                found.append(Way(strategy.name, dict(built.config)))
-    return [way for number, way in enumerate(found) if way not in found[:number]]
-
-
-def _settings(strategy: str, problem: Problem) -> Iterator[Config]:
-    """Settings to try of a strategy: those that lie at a boundary, or, of one not listed here, those that it proposes."""
-    nodes, axes = problem.counts.nodes, problem.axes or ()
-    ones, odd = (1,) * len(axes), tuple(map(_odd, axes))
-    match strategy:
-        case "chunkwise" if not axes:
-            yield from ({"block": 1}, {"block": 2}, {"block": 1 << nodes.bit_length()})
-        case "chunkwise" | "impulse":
-            yield from ({"tile": ones}, {"tile": odd})
-        case "raster":
-            yield from ({"tile": ones, "segments": 1}, {"tile": odd, "segments": min((2, *axes[:1]))})
-        case "linear" | "delta":
-            yield from ({"chunk": 1}, {"chunk": _odd(nodes)}, {"chunk": nodes + 3})
-        case "separable":
-            yield from ({"rows": 1}, {"rows": _odd(max(axes, default=1))})
-        case "rows":
-            yield {"axis": 0, "rows": 1, "targets": 1}
-            yield {"axis": len(axes) - 1, "rows": _odd(max(axes, default=1)), "targets": 3}
-        case _:
-            proposed = next(entry for entry in CANDIDATES if entry.name == strategy).propose(problem)
-            candidates = [entry for entry in proposed if isinstance(entry, Candidate)]
-            yield from (dict(entry.config) for entry in (*candidates[:1], *candidates[-1:]))
-
-
-def _odd(size: int) -> int:
-    """A length that does not divide a size, where there is one below it."""
-    return next((length for length in range(2, size) if size % length), max(size, 1))
+    return [
+        Way(strategy.name, settings_dict(settings)) for strategy in strategies() for settings in odd_settings(strategy, problem)
+    ]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jaxtyping import Array
 
-from stmlang.cost.candidate import ConfigValue
 from stmlang.cost.problem import Problem
+from stmlang.cost.settings import Settings
 from stmlang.graph.dag import DAG
 from stmlang.lower.block import Block
 from stmlang.lower.operands import Operands
@@ -21,11 +21,12 @@ Tables = Any
 @dataclass(frozen=True, eq=False)
 class LoweringContext:
     """What is fixed when a strategy is lowered. `dag` points the way that the operands do; on a regular topology it stands for
-    all directions, which are flips of it. `axes` are the sizes of a regular topology, else None."""
+    all directions, which are flips of it. `axes` are the sizes of a regular topology, else None.
+    `settings` are of the strategy's own type."""
 
     problem: Problem
     dag: DAG
-    config: Mapping[str, ConfigValue]
+    settings: Settings
 
     @property
     def axes(self) -> tuple[int, ...] | None:

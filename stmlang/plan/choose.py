@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stmlang.cost import units
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Strategy
+from stmlang.cost.candidate import Candidate, Rejection
 from stmlang.cost.errors import plan_error
 from stmlang.cost.problem import Problem
 from stmlang.cost.roofline import Estimate, StageTime, estimate
+from stmlang.cost.settings import Settings
 from stmlang.cost.target import Target
 from stmlang.plan.follow import follow, why_measured
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning, memory_limit
 from stmlang.plan.tuned import Found
-from stmlang.source.suggest import did_you_mean
-from stmlang.strategies.registry import CANDIDATES
-
-ONE_GRAPH = "it is made for one graph, and here graphs come at run time"
+from stmlang.strategies.base import AnyStrategy, asked_for, proposed, refusal
+from stmlang.strategies.registry import strategies, strategy_named
 
 
 def make_plan(
@@ -24,10 +23,11 @@ def make_plan(
     target: Target,
     *,
     strategy: str | None = None,
-    config: Mapping[str, ConfigValue] | None = None,
+    settings: Settings | Mapping[str, object] | None = None,
     tuned: Found | None = None,
 ) -> Plan:
-    """Cost every candidate and choose. `strategy` forces one by name, `config` its settings too. What was measured on this
+    """Cost every candidate and choose. `strategy` forces one by name, `settings` (the strategy's own, or by name) its
+    settings too. What was measured on this
     machine (`tuned`) comes before what is predicted.
 
     Of equally fast candidates the one that is listed first wins. Raises SpecError: STM5003 for settings that the forced
@@ -35,10 +35,10 @@ def make_plan(
     for an unknown strategy, STM5007 for one that cannot evaluate the scan.
     """
     forced = None if strategy is None else strategy_named(strategy)
-    if config is not None and forced is None:
+    if settings is not None and forced is None:
         raise plan_error("STM5003", "settings were given without a strategy", help="name the strategy that they belong to")
-    candidates, rejections = _all(problem)
-    eligible = candidates if forced is None else _forced(problem, forced, config, candidates, rejections)
+    candidates, rejections = _all(problem, target)
+    eligible = candidates if forced is None else _forced(problem, target, forced, settings, candidates, rejections)
     if not eligible:
         reasons = tuple(f"{rejection.strategy}: {rejection.reason}" for rejection in rejections)
         raise plan_error(
@@ -55,57 +55,36 @@ def make_plan(
     return Plan(chosen, ranked, tuple(rejections), circumstances, target, forced is not None, tuning)
 
 
-def _all(problem: Problem) -> tuple[list[Candidate], list[Rejection]]:
+def _all(problem: Problem, target: Target) -> tuple[list[Candidate], list[Rejection]]:
     """Everything proposed, in the order of the list."""
-    candidates: list[Candidate] = []
-    rejections: list[Rejection] = []
-    for strategy in CANDIDATES:
-        if problem.room is not None and not strategy.at_run_time:
-            rejections.append(Rejection(strategy.name, ONE_GRAPH))
-            continue
-        for found in strategy.propose(problem):
-            if isinstance(found, Candidate):
-                candidates.append(found)
-            else:
-                rejections.append(found)
-    return candidates, rejections
-
-
-def strategy_named(name: str) -> Strategy:
-    """The strategy of a name. Raises SpecError (STM5006) for an unknown one."""
-    names = [strategy.name for strategy in CANDIDATES]
-    for strategy in CANDIDATES:
-        if strategy.name == name:
-            return strategy
-    raise plan_error(
-        "STM5006", f"unknown strategy `{name}`", help=did_you_mean(name, names) or f"choose one of {', '.join(names)}"
+    entries = [entry for strategy in strategies() for entry in proposed(strategy, problem, target)]
+    return (
+        [entry for entry in entries if isinstance(entry, Candidate)],
+        [entry for entry in entries if isinstance(entry, Rejection)],
     )
 
 
 def _forced(
     problem: Problem,
-    strategy: Strategy,
-    config: Mapping[str, ConfigValue] | None,
+    target: Target,
+    strategy: AnyStrategy,
+    settings: Settings | Mapping[str, object] | None,
     candidates: list[Candidate],
     rejections: list[Rejection],
 ) -> list[Candidate]:
     """The candidates of a strategy that was asked for: with the given settings exactly, else those it proposes."""
+    own = [candidate for candidate in candidates if candidate.strategy == strategy.name]
     reasons = [rejection.reason for rejection in rejections if rejection.strategy == strategy.name]
-    if config is None:
-        found = [candidate for candidate in candidates if candidate.strategy == strategy.name]
-        if not found:
-            raise plan_error(
-                "STM5007", f"strategy `{strategy.name}` cannot be used here: {'; '.join(reasons)}", span=problem.scan.span
-            )
-        return found
-    built = (
-        strategy.build(problem, config) if problem.room is None or strategy.at_run_time else Rejection(strategy.name, ONE_GRAPH)
-    )
-    if isinstance(built, Candidate):
-        return [built]
-    if built.reason in reasons:
-        raise plan_error("STM5007", f"strategy `{strategy.name}` cannot be used here: {built.reason}", span=problem.scan.span)
-    raise plan_error("STM5003", f"strategy `{strategy.name}` cannot take these settings: {built.reason}")
+    if (settings is None and not own) or refusal(strategy, problem):
+        raise plan_error(
+            "STM5007", f"strategy `{strategy.name}` cannot be used here: {'; '.join(reasons)}", span=problem.scan.span
+        )
+    if settings is None:
+        return own
+    entry = asked_for(strategy, problem, settings, target)
+    if isinstance(entry, Candidate):
+        return [entry]
+    raise plan_error("STM5003", f"strategy `{strategy.name}` cannot take these settings: {entry.reason}")
 
 
 def _choose(eligible: list[Estimate], problem: Problem, limit: int, target: Target) -> Estimate:
@@ -125,7 +104,7 @@ def _choose(eligible: list[Estimate], problem: Problem, limit: int, target: Targ
     )
 
 
-def _why(entry: Estimate, chosen: Estimate, limit: int, forced: Strategy | None, tuning: Tuning) -> str:
+def _why(entry: Estimate, chosen: Estimate, limit: int, forced: AnyStrategy | None, tuning: Tuning) -> str:
     """Why a candidate was not chosen."""
     if entry is chosen:
         return ""

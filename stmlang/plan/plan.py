@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stmlang.cost import units
-from stmlang.cost.candidate import Config, ConfigValue, Rejection
+from stmlang.cost.candidate import Rejection
 from stmlang.cost.problem import Problem
 from stmlang.cost.roofline import Estimate
+from stmlang.cost.settings import ConfigValue, Settings, settings_dict
 from stmlang.cost.target import Target
 from stmlang.plan.tuned import Measured
 from stmlang.source import short
@@ -106,12 +107,13 @@ class Plan:
 
     @property
     def config(self) -> dict[str, ConfigValue]:
-        """The chosen settings, such as `{"tile": (7, 7)}`."""
-        return dict(self.frozen_config)
+        """The chosen settings by name, such as `{"tile": (7, 7)}`."""
+        return settings_dict(self.settings)
 
     @property
-    def frozen_config(self) -> Config:
-        return self.chosen.candidate.config
+    def settings(self) -> Settings:
+        """The chosen settings, of the strategy's own type."""
+        return self.chosen.candidate.settings
 
 
 def memory_limit(problem: Problem, target: Target) -> int:

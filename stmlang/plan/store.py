@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
-from stmlang.cost.candidate import Candidate, Config, ConfigValue, Rejection, Stage
+from stmlang.cost.candidate import Candidate, Rejection, Stage
 from stmlang.cost.errors import plan_error
 from stmlang.cost.roofline import Estimate, stage_time
+from stmlang.cost.settings import settings_dict
 from stmlang.cost.target import Target
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
 from stmlang.plan.tuned import Measured
+from stmlang.strategies.registry import stored_settings
 
 SCHEMA = 2
 
@@ -50,7 +52,7 @@ def _ranked_dict(entry: Ranked) -> dict[str, Any]:
     estimate, candidate = entry.estimate, entry.estimate.candidate
     return {
         "strategy": candidate.strategy,
-        "config": dict(candidate.config),
+        "config": settings_dict(candidate.settings),
         "label": candidate.label,
         "fits": entry.fits,
         "why": entry.why,
@@ -93,7 +95,7 @@ def _tuning(found: dict[str, Any]) -> Tuning:
 def _ranked(entry: dict[str, Any], circumstances: Circumstances, target: Target) -> Ranked:
     candidate = Candidate(
         entry["strategy"],
-        _config(entry["config"]),
+        stored_settings(entry["strategy"], entry["config"]),
         tuple(Stage(**stage) for stage in entry["forward"]),
         tuple(Stage(**stage) for stage in entry["backward"]),
         memory_forward=entry["memory_forward"],
@@ -112,12 +114,3 @@ def _ranked(entry: dict[str, Any], circumstances: Circumstances, target: Target)
         compile_seconds=entry["compile_seconds"],
     )
     return Ranked(estimate, entry["fits"], entry["why"])
-
-
-def _config(values: dict[str, Any]) -> Config:
-    """JSON has no tuples: a list is one."""
-
-    def value(given: Any) -> ConfigValue:
-        return tuple(int(part) for part in cast(list[Any], given)) if isinstance(given, list) else int(given)
-
-    return tuple(sorted((key, value(given)) for key, given in values.items()))

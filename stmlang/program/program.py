@@ -22,38 +22,8 @@ from stmlang.program.liveness import meets_line_edges, needed
 from stmlang.scan.expression import LineMask, inside
 from stmlang.scan.scan import Scan
 from stmlang.source import short
-from stmlang.strategies.chunkwise import lower as chunkwise
-from stmlang.strategies.delta import lower as delta
-from stmlang.strategies.dense import lower as dense
-from stmlang.strategies.dense_nodes import lower as dense_nodes
-from stmlang.strategies.impulse import lower as impulse
-from stmlang.strategies.linear import lower as linear
-from stmlang.strategies.nodes import lower as nodes
-from stmlang.strategies.packed import lower as packed
-from stmlang.strategies.packed_nodes import lower as packed_nodes
-from stmlang.strategies.parallel import lower as parallel
-from stmlang.strategies.raster import lower as raster
-from stmlang.strategies.recurrent import lower as recurrent
-from stmlang.strategies.rows import lower as rows
-from stmlang.strategies.separable import lower as separable
-
-LOWERINGS: dict[str, Lowering] = {
-    "recurrent": recurrent.LOWERING,
-    "parallel": parallel.LOWERING,
-    "chunkwise": chunkwise.LOWERING,
-    "dense": dense.LOWERING,
-    "nodes": nodes.LOWERING,
-    "dense_nodes": dense_nodes.LOWERING,
-    "linear": linear.LOWERING,
-    "impulse": impulse.LOWERING,
-    "raster": raster.LOWERING,
-    "rows": rows.LOWERING,
-    "separable": separable.LOWERING,
-    "delta": delta.LOWERING,
-    "packed": packed.LOWERING,
-    "packed_nodes": packed_nodes.LOWERING,
-}
-"""One for each strategy in `stmlang.strategies.registry`; adding one is a file there, a file here and a line in each list."""
+from stmlang.strategies.lowering import lowering_of
+from stmlang.strategies.registry import strategy_named
 
 
 class Bundle(NamedTuple):
@@ -79,7 +49,7 @@ class Program:
         problem, candidate, dag = self.problem, self.candidate, self.dag
         graph = dag.digest if problem.room is None else (problem.room, dag.node_shape, dag.ports, dag.line_rows)
         call = (problem.dtype, problem.mode, problem.memory_limit, problem.batch)
-        return (problem.scan, call, candidate.strategy, candidate.config, graph)
+        return (problem.scan, call, candidate.strategy, candidate.settings, graph)
 
     @cached_property
     def _hash(self) -> int:
@@ -115,17 +85,17 @@ class Program:
 
     @property
     def lowering(self) -> Lowering:
-        return LOWERINGS[self.candidate.strategy]
+        return lowering_of(strategy_named(self.candidate.strategy))
 
     @cached_property
     def contexts(self) -> tuple[LoweringContext, ...]:
         """One for each bundle of directions."""
-        config = dict(self.candidate.config)
+        settings = self.candidate.settings
         if self.dag.regular is not None:
-            return (LoweringContext(self.problem, self.dag, config),)
+            return (LoweringContext(self.problem, self.dag, settings),)
         backward = self.dag.reversed()
         oriented = [backward if direction.senses[0] < 0 else self.dag for direction in self.scan.directions]
-        return tuple(LoweringContext(self.problem, dag, config) for dag in oriented)
+        return tuple(LoweringContext(self.problem, dag, settings) for dag in oriented)
 
     @cached_property
     def tables(self) -> tuple[Bundle, ...]:

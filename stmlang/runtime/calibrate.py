@@ -16,6 +16,7 @@ from stmlang.cost.target import CPU, Target
 from stmlang.lower.block import matmul
 from stmlang.runtime.compile import compile
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.strategies.registry import gating_strategy, reference_strategy
 
 REPEATS = 5
 MEASUREMENTS = 9
@@ -90,7 +91,7 @@ def _traffic() -> float:
 def _steps() -> float:
     """A step of a real sweep that has next to nothing to do."""
     count = 512
-    op = compile("std:plstm/chain", target="cpu", strategy="recurrent", heads=1, key=2, value=2, time=count)
+    op = compile("std:plstm/chain", target="cpu", strategy=reference_strategy().name, heads=1, key=2, value=2, time=count)
     assert isinstance(op, CompiledScan)
     return _seconds(op, *op.example()) / count
 
@@ -115,7 +116,7 @@ def _small_products() -> float:
 
 def _compilation() -> float:
     """Seconds per instruction of a real program: the gating matrix of a small grid and its adjoint."""
-    op = compile("std:plstm/image_p", target="cpu", strategy="parallel", heads=1, key=8, value=8, rows=8, cols=8)
+    op = compile("std:plstm/image_p", target="cpu", strategy=gating_strategy().name, heads=1, key=8, value=8, rows=8, cols=8)
     assert isinstance(op, CompiledScan)
     q, k, v, gates = op.example()
 

@@ -14,8 +14,8 @@ from jax.typing import DTypeLike
 
 from stmlang.check import load
 from stmlang.cost.calibration import usable_cores
-from stmlang.cost.candidate import Config, ConfigValue, freeze
 from stmlang.cost.problem import DtypeName, Mode, Problem, regular_axes
+from stmlang.cost.settings import Config, ConfigValue, Settings, freeze
 from stmlang.cost.target import target_of
 from stmlang.facts import Facts, analyse
 from stmlang.graph.batch import Batch
@@ -50,7 +50,7 @@ def compile(
     memory_limit: int | None = None,
     batch: int = 1,
     strategy: str | None = None,
-    config: Mapping[str, ConfigValue] | None = None,
+    config: Mapping[str, ConfigValue] | Settings | None = None,
     scan: str | None = None,
     tuned: bool = True,
     path: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
@@ -123,7 +123,7 @@ class Finish:
         found = look_up(prepared.problem, device_of(self.target)) if self.tuned and on is None else IGNORED
         chosen = target_of(machine() if self.target == "auto" else self.target)
         config = None if self.config is None else dict(self.config)
-        return assemble(prepared, make_plan(prepared.problem, chosen, strategy=self.strategy, config=config, tuned=found))
+        return assemble(prepared, make_plan(prepared.problem, chosen, strategy=self.strategy, settings=config, tuned=found))
 
 
 @dataclass(frozen=True, eq=False)

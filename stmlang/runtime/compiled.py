@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float
 
 from stmlang.cost import units
 from stmlang.cost.candidate import Candidate
+from stmlang.cost.settings import NoSettings
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
 from stmlang.graph.dag import DAG
@@ -33,6 +34,7 @@ from stmlang.runtime.signature import Signature, call_error, check_arguments, fl
 from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
 from stmlang.source import short
+from stmlang.strategies.registry import gating_strategy
 
 if TYPE_CHECKING:
     from stmlang.oracle.recurrence import ReferenceResult
@@ -91,7 +93,7 @@ class Compilation:
 
     def formed(self, dag: DAG) -> Program:
         """The scan on a graph by a strategy that forms any gating matrix."""
-        empty = Candidate("parallel", (), (), (), 0, 0, 0, 0)
+        empty = Candidate(gating_strategy().name, NoSettings(), (), (), 0, 0, 0, 0)
         return Program(replace(self.program.problem, room=None), dag, empty)
 
     @property

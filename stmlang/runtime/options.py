@@ -11,12 +11,12 @@ from typing import Any, Literal, cast, get_args
 import jax.numpy as jnp
 import numpy as np
 
-from stmlang.cost.candidate import ConfigValue
 from stmlang.cost.problem import DtypeName, Mode
+from stmlang.cost.settings import ConfigValue, is_settings, settings_dict
 from stmlang.cost.target import target_names
 from stmlang.graph.limits import LARGEST
-from stmlang.plan.choose import strategy_named
 from stmlang.runtime.signature import call_error, flag
+from stmlang.strategies.registry import strategy_named
 
 
 def whole_number(given: Any) -> int | None:
@@ -116,9 +116,12 @@ def _folder(given: Any) -> Path:
 
 
 def settings(config: Any) -> dict[str, ConfigValue] | None:
-    """The settings of a strategy by name. Raises SpecError (STM5010) for anything but whole numbers and tuples of them."""
+    """The settings of a strategy by name, given so or as its own dataclass. Raises SpecError (STM5010) for anything but whole
+    numbers and tuples of them."""
     if config is None:
         return None
+    if is_settings(config):
+        config = settings_dict(config)
     if not isinstance(config, Mapping):
         message = f"`config` must be a dictionary of settings, not {type(config).__name__}"
         raise call_error("STM5010", message, help='such as `config={"tile": (8, 8)}`')

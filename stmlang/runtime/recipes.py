@@ -11,13 +11,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from stmlang.cost.candidate import Candidate, ConfigValue, freeze
+from stmlang.cost.candidate import Candidate
 from stmlang.cost.problem import DtypeName, Mode, Problem
+from stmlang.cost.settings import Settings, settings_dict
 from stmlang.facts import analyse
 from stmlang.graph.batch import SPARE_NODES, Batch, Bucket, batch, refuse_above_bounds
 from stmlang.graph.buckets import Room
@@ -27,6 +28,7 @@ from stmlang.program.program import Program
 from stmlang.scan.scan import Scan
 from stmlang.scan.store import scan_from_json, scan_json
 from stmlang.scan.topology import Runtime
+from stmlang.strategies.registry import stored_settings
 
 if TYPE_CHECKING:
     from stmlang.runtime.compiled import Compilation
@@ -42,7 +44,7 @@ class Recipe:
     batch: int
     memory_limit: int | None
     strategy: str
-    config: Mapping[str, ConfigValue]
+    settings: Settings
     room: Room
 
     @classmethod
@@ -57,7 +59,7 @@ class Recipe:
             problem.batch,
             problem.memory_limit,
             candidate.strategy,
-            dict(candidate.config),
+            candidate.settings,
             problem.room,
         )
 
@@ -75,7 +77,7 @@ class Recipe:
         if topology.tree:
             refuse_branching(given.dags)
         refuse_above_bounds(given.dags, topology.nodes, topology.edges)
-        candidate = Candidate(self.strategy, freeze(self.config), (), (), 0, 0, 0, 0)
+        candidate = Candidate(self.strategy, self.settings, (), (), 0, 0, 0, 0)
         return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, given.dag, candidate).tables)]
 
     @property
@@ -105,7 +107,8 @@ class Recipe:
         return {**self._plain(), "digest": self.digest()}
 
     def _plain(self) -> dict[str, Any]:
-        config = {name: list(value) if isinstance(value, tuple) else value for name, value in self.config.items()}
+        values = settings_dict(self.settings)
+        config = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         plain = {name: getattr(self, name) for name in ("dtype", "mode", "batch", "memory_limit", "strategy")}
         return {**plain, "scan": scan_json(self.scan), "config": config, "room": asdict(self.room)}
 
@@ -115,9 +118,6 @@ def recipe_from(stored: Mapping[str, Any]) -> Recipe:
     scan = scan_from_json(stored["scan"])
     if not isinstance(scan.topology, Runtime):
         raise ValueError("the graphs of a scan do not come at run time")
-    config = cast(Mapping[str, Any], stored["config"])
-    settings: dict[str, ConfigValue] = {
-        name: tuple(cast(list[int], value)) if isinstance(value, list) else value for name, value in config.items()
-    }
+    settings = stored_settings(stored["strategy"], stored["config"])
     plain: dict[str, Any] = {name: stored[name] for name in ("dtype", "mode", "batch", "memory_limit", "strategy")}
-    return Recipe(scan=scan, config=settings, room=Room(**stored["room"]), **plain)
+    return Recipe(scan=scan, settings=settings, room=Room(**stored["room"]), **plain)

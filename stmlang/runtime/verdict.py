@@ -32,6 +32,7 @@ from stmlang.runtime.measure import Built, gate_axes, scan_program
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Axis, Regular
 from stmlang.source.diagnostic import SpecError
+from stmlang.strategies.registry import reference_strategy
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "bfloat16": 5e-2}
 """How far a result may be off, relative to its largest number."""
@@ -97,9 +98,9 @@ class Inspector:
         if self.small is None:
             return ""
         candidate = op.plan.chosen.candidate
-        for config in (dict(candidate.config), None):
+        for settings in (candidate.settings, None):
             try:
-                plan = make_plan(self.small.problem, self.target, strategy=candidate.strategy, config=config)
+                plan = make_plan(self.small.problem, self.target, strategy=candidate.strategy, settings=settings)
             except SpecError:
                 continue
             small = assemble(self.small, plan)
@@ -111,7 +112,7 @@ class Inspector:
     def _rival_fault(self, op: CompiledScan, program: Built) -> str:
         """Against another strategy at full size."""
         own = op.plan.strategy
-        names = ("recurrent", *(entry.candidate.strategy for entry in self.rivals))
+        names = (reference_strategy().name, *(entry.candidate.strategy for entry in self.rivals))
         for name in dict.fromkeys(names):
             rival = next((entry for entry in self.rivals if entry.candidate.strategy == name), None)
             if name == own or rival is None or rival.seconds > RIVAL_SECONDS:

@@ -1,8 +1,15 @@
-"""Every strategy the planner knows. A new one is a file beside these and a line in this list; earlier ones win ties."""
+"""Every strategy there is: a new one is a folder beside this file and a line in this list. Earlier ones win ties, and the first
+is the reference, which the others are compared with: the recurrence as it is written."""
 
 from __future__ import annotations
 
-from stmlang.cost.candidate import Strategy
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from stmlang.cost.errors import plan_error
+from stmlang.cost.settings import NoSettings, Settings, parse_settings
+from stmlang.source.suggest import did_you_mean
+from stmlang.strategies.base import AnyStrategy
 from stmlang.strategies.chunkwise import cost as chunkwise
 from stmlang.strategies.delta import cost as delta
 from stmlang.strategies.dense import cost as dense
@@ -18,7 +25,7 @@ from stmlang.strategies.recurrent import cost as recurrent
 from stmlang.strategies.rows import cost as rows
 from stmlang.strategies.separable import cost as separable
 
-CANDIDATES: tuple[Strategy, ...] = (
+STRATEGIES: tuple[AnyStrategy, ...] = (
     recurrent.STRATEGY,
     parallel.STRATEGY,
     chunkwise.STRATEGY,
@@ -34,3 +41,51 @@ CANDIDATES: tuple[Strategy, ...] = (
     packed.STRATEGY,
     packed_nodes.STRATEGY,
 )
+
+_known = {strategy.name: strategy for strategy in STRATEGIES}
+
+
+def strategies() -> tuple[AnyStrategy, ...]:
+    """Those of the list, and those that are registered besides."""
+    return tuple(_known.values())
+
+
+@contextmanager
+def registered(strategy: AnyStrategy) -> Generator[None]:
+    """One strategy more, or another in the place of one of its name, as long as the context lasts."""
+    before = dict(_known)
+    _known[strategy.name] = strategy
+    try:
+        yield
+    finally:
+        _known.clear()
+        _known.update(before)
+
+
+def strategy_named(name: str) -> AnyStrategy:
+    """The strategy of a name. Raises SpecError (STM5006) for an unknown one."""
+    if name in _known:
+        return _known[name]
+    known = list(_known)
+    raise plan_error(
+        "STM5006", f"unknown strategy `{name}`", help=did_you_mean(name, known) or f"choose one of {', '.join(known)}"
+    )
+
+
+def reference_strategy() -> AnyStrategy:
+    """The one that others are compared with: the recurrence as it is written."""
+    return next(iter(_known.values()))
+
+
+def gating_strategy() -> AnyStrategy:
+    """One that forms the gating matrix of any scan that has one."""
+    return next(entry for entry in _known.values() if entry.offers.gating and entry.settings is NoSettings)
+
+
+def stored_settings(strategy: str, values: Mapping[str, object]) -> Settings:
+    """Settings as they were stored, of a strategy by name. Raises ValueError for anything else."""
+    entry = _known.get(strategy)
+    settings = None if entry is None else parse_settings(entry.settings, values)
+    if settings is None:
+        raise ValueError(f"`{strategy}` has no settings such as {dict(values)!r}")
+    return settings

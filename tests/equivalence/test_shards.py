@@ -16,7 +16,7 @@ import stmlang
 from stmlang.fuzz.generators import random_arguments
 from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
-from stmlang.program.program import LOWERINGS
+from stmlang.strategies.registry import strategies
 from tests.equivalence.test_candidates import every
 from tests.helpers.calls import as_tree, compiled
 from tests.helpers.cases import QUICK, Case, Way
@@ -82,7 +82,9 @@ def test_types_of_rows() -> None:
 
 
 def test_every_strategy_is_traced() -> None:
-    assert {strategy for _, strategy in FEW} | {"rows", "packed", "packed_nodes"} == set(LOWERINGS)
+    assert {strategy for _, strategy in FEW} | {"rows", "packed", "packed_nodes"} == {
+        strategy.name for strategy in strategies()
+    }
 
 
 @pytest.mark.parametrize("strategy", ["packed", "packed_nodes"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from stmlang.fuzz.examples import shrink
-from stmlang.fuzz.fuzzer import BATCH, STRATEGIES, Fuzzer, Source, Task, _step, batch
+from stmlang.fuzz.fuzzer import BATCH, Fuzzer, Source, Task, _step, batch, strategy_names
 from stmlang.fuzz.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Job, Outcome, Plan
 from stmlang.fuzz.saved import load
 from stmlang.fuzz.trial import Finding, Trial, Way
@@ -55,8 +55,14 @@ def tried(task: Task, examples: int, evaluator: Fake | None = None, folder: Path
     return fuzzer, list(fuzzer.alone(evaluator or Fake()))
 
 
-def task(strategies: tuple[str, ...] = STRATEGIES, texts: bool = True, seed: int = 0) -> Task:
-    return Task(Source(TRIALS, TEXTS if texts else None), seed, strategies, CHECKS, ("answers", "reports") if texts else ())
+def task(strategies: tuple[str, ...] | None = None, texts: bool = True, seed: int = 0) -> Task:
+    return Task(
+        Source(TRIALS, TEXTS if texts else None),
+        seed,
+        strategies or strategy_names(),
+        CHECKS,
+        ("answers", "reports") if texts else (),
+    )
 
 
 def test_strategies_checks_and_settings_come_up_equally_often():
@@ -105,7 +111,7 @@ def test_only_what_was_asked_for_is_tried():
 
 def test_a_rare_strategy_is_sought():
     rare = Source(st.builds(Trial, st.sampled_from(["a"] * 24 + ["b"]), st.just("one"), st.just("random"), st.integers(0, 999)))
-    fuzzer, _ = tried(Task(rare, 0, STRATEGIES, CHECKS), 600)
+    fuzzer, _ = tried(Task(rare, 0, strategy_names(), CHECKS), 600)
     assert fuzzer.counts.by(1)["linear"][0] > 60
 
 

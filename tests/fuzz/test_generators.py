@@ -47,7 +47,7 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import ports
-from stmlang.strategies.registry import CANDIDATES
+from stmlang.strategies.registry import strategies
 
 COUNT = 12
 """Trials of each kind of topology, with scalar gates and with others; twice as many of chains and grids."""
@@ -91,7 +91,7 @@ def test_every_kind_of_topology_is_drawn() -> None:
 
 def test_every_strategy_can_evaluate_some_trial() -> None:
     found = {way.strategy for _, op in drawn() for way in ways(op)}
-    assert found == {strategy.name for strategy in CANDIDATES}
+    assert found == {strategy.name for strategy in strategies()}
 
 
 def test_every_setting_is_drawn() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import stmlang
 from stmlang.lower.operands import STATE_AXES
-from stmlang.program import program as programs
 from stmlang.program.direction_inputs import lanes
+from stmlang.strategies.registry import registered, strategy_named
 
 SPECS: dict[str, tuple[str, dict[str, int]]] = {
     "P-mode": ("std:plstm/image_p", {"rows": 3, "cols": 4}),
@@ -39,16 +39,16 @@ SPECS: dict[str, tuple[str, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_factors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors(name: str) -> None:
     text, sizes = SPECS[name]
     op: Any = stmlang.compile(text, strategy="recurrent", dtype="float64", **sizes)
     program = op.compilation.program
     q, k, v, gates = op.example(0)
     plain = lanes(program, program.tables, {"q": q, "k": k, "v": v}, gates)
     asked = replace(program.lowering, factored=True)
-    monkeypatch.setitem(programs.LOWERINGS, "recurrent", asked)
-    program = replace(program)  # what it has found out by itself is for the lowering as it was
-    found = lanes(program, program.tables, {"q": q, "k": k, "v": v}, gates)
+    with registered(replace(strategy_named("recurrent"), lowering=asked)):
+        program = replace(program)  # what it has found out by itself is for the lowering as it was
+        found = lanes(program, program.tables, {"q": q, "k": k, "v": v}, gates)
     for lane, whole in zip(found, (lane.operands.transition for lane in plain), strict=True):
         assert lane.operands.factors is not None
         out, into = lane.operands.factors

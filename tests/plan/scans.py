@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stmlang.cost.candidate import Candidate, Rejection
 from stmlang.cost.problem import Problem
+from stmlang.cost.target import CPU
 from stmlang.scan.expression import Index, Number
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Mode, Scan
 from stmlang.scan.topology import Axis, Regular, Static, Topology, ports
 from stmlang.source.span import SourceFile, Span
+from stmlang.strategies.base import AnyStrategy, asked_for, proposed
 
 SPAN = Span(SourceFile("hand", ""), 0, 0)
 
@@ -44,6 +47,16 @@ def scan(topology: Topology, *, transition: tuple[Index, ...] = ("out", "in"), d
         span=SPAN,
     )
     return replace(made, **changes)
+
+
+def asked(strategy: AnyStrategy, given: Problem, settings: dict[str, object]) -> Candidate | Rejection:
+    """A strategy with settings by name, on a CPU."""
+    return asked_for(strategy, given, settings, CPU)
+
+
+def offered(strategy: AnyStrategy, given: Problem) -> list[Candidate | Rejection]:
+    """All that a strategy proposes, on a CPU."""
+    return list(proposed(strategy, given, CPU))
 
 
 def problem(topology: Topology, **changes: object) -> Problem:

@@ -8,13 +8,14 @@ from math import prod
 import pytest
 
 from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.settings import settings_dict
 from stmlang.cost.work import boundary, regular_merges
 from stmlang.strategies.chunkwise import cost as chunkwise
 from stmlang.strategies.dense import cost as dense
 from stmlang.strategies.parallel import cost as parallel
 from stmlang.strategies.recurrent import cost as recurrent
-from stmlang.strategies.registry import CANDIDATES
-from tests.plan.scans import diamond, grid, problem
+from stmlang.strategies.registry import strategies
+from tests.plan.scans import asked, diamond, grid, offered, problem
 
 TOPOLOGIES = [grid(1), grid(17), grid(1, 1), grid(5, 3), grid(14, 14), grid(3, 4, 5), diamond()]
 
@@ -22,8 +23,8 @@ TOPOLOGIES = [grid(1), grid(17), grid(1, 1), grid(5, 3), grid(14, 14), grid(3, 4
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_every_strategy_answers_everywhere(topology):
     given = problem(topology, directions=2)
-    for strategy in CANDIDATES:
-        found = list(strategy.propose(given))
+    for strategy in strategies():
+        found = list(offered(strategy, given))
         assert found, strategy.name
         for entry in found:
             assert entry.strategy == strategy.name
@@ -35,40 +36,40 @@ def test_every_strategy_answers_everywhere(topology):
             for stage in entry.forward + entry.backward:
                 assert stage.flops >= 0
                 assert stage.bytes >= 0
-            assert strategy.build(given, dict(entry.config)) == entry
+            assert asked(strategy, given, settings_dict(entry.settings)) == entry
 
 
 @pytest.mark.parametrize("transition", [("key", "key'"), ("key",), ("out", "in", "key", "value")])
 def test_only_the_recurrence_takes_state_transitions(transition):
     given = problem(grid(8, 8), transition=transition)
-    assert isinstance(recurrent.build(given, {}), Candidate)
-    for strategy in (parallel, dense):
-        refused = strategy.build(given, {})
+    assert isinstance(asked(recurrent.STRATEGY, given, {}), Candidate)
+    for strategy in (parallel.STRATEGY, dense.STRATEGY):
+        refused = asked(strategy, given, {})
         assert isinstance(refused, Rejection)
         assert "key" in refused.reason
-    (refused,) = chunkwise.propose(given)
+    (refused,) = offered(chunkwise.STRATEGY, given)
     assert isinstance(refused, Rejection)
 
 
 def test_tracking_needs_the_recurrence():
     given = problem(grid(8), track=2)
-    names = [entry.strategy for s in CANDIDATES for entry in s.propose(given) if isinstance(entry, Candidate)]
+    names = [entry.strategy for s in strategies() for entry in offered(s, given) if isinstance(entry, Candidate)]
     assert names == ["recurrent"]
 
 
 def test_a_normalizer_is_one_more_column():
     plain, normalized = problem(grid(64)), problem(grid(64), normalize="mlstm")
     assert normalized.value == plain.value + 1
-    for strategy in CANDIDATES:
-        for a, b in zip(strategy.propose(plain), strategy.propose(normalized), strict=True):
+    for strategy in strategies():
+        for a, b in zip(offered(strategy, plain), offered(strategy, normalized), strict=True):
             if isinstance(a, Rejection) or isinstance(b, Rejection):
                 continue
             assert sum(stage.flops for stage in b.forward) > sum(stage.flops for stage in a.forward)
 
 
 def test_matrix_transitions_cost_a_matrix_product():
-    plain = recurrent.build(problem(grid(64), transition=("key",)), {}).forward[-1].flops
-    matrix = recurrent.build(problem(grid(64), transition=("key", "key'")), {}).forward[-1].flops
+    plain = asked(recurrent.STRATEGY, problem(grid(64), transition=("key",)), {}).forward[-1].flops
+    matrix = asked(recurrent.STRATEGY, problem(grid(64), transition=("key", "key'")), {}).forward[-1].flops
     assert matrix > 2 * plain
 
 
@@ -93,38 +94,38 @@ def test_prime_axes_still_get_tiles():
 
 @pytest.mark.parametrize("tile", [(7,), (7, 7, 7), (0, 7), (-1, 2), 7])
 def test_bad_tiles_are_refused_in_words(tile):
-    refused = chunkwise.build(problem(grid(14, 14)), {"tile": tile})
+    refused = asked(chunkwise.STRATEGY, problem(grid(14, 14)), {"tile": tile})
     assert isinstance(refused, Rejection)
     assert "tile" in refused.reason
 
 
 @pytest.mark.parametrize("block", [0, 3, -4, (2,)])
 def test_bad_blocks_are_refused_in_words(block):
-    refused = chunkwise.build(problem(diamond()), {"block": block})
+    refused = asked(chunkwise.STRATEGY, problem(diamond()), {"block": block})
     assert isinstance(refused, Rejection)
     assert "block" in refused.reason
 
 
 def test_tiles_larger_than_the_grid_are_the_grid():
-    built = chunkwise.build(problem(grid(5, 3)), {"tile": (64, 2)})
-    assert dict(built.config) == {"tile": (5, 2)}
+    built = asked(chunkwise.STRATEGY, problem(grid(5, 3)), {"tile": (64, 2)})
+    assert settings_dict(built.settings) == {"tile": (5, 2)}
 
 
 def test_chunkwise_steps_are_tile_wavefronts():
-    built = chunkwise.build(problem(grid(14, 14)), {"tile": (7, 4)})
+    built = asked(chunkwise.STRATEGY, problem(grid(14, 14)), {"tile": (7, 4)})
     assert sum(stage.steps for stage in built.forward) == 2 + 4 - 1
 
 
 def test_dense_is_for_small_graphs():
-    assert isinstance(dense.build(problem(grid(16, 16)), {}), Candidate)
-    refused = dense.build(problem(grid(64, 64)), {})
+    assert isinstance(asked(dense.STRATEGY, problem(grid(16, 16)), {}), Candidate)
+    refused = asked(dense.STRATEGY, problem(grid(64, 64)), {})
     assert isinstance(refused, Rejection)
     assert "8,320 edges" in refused.reason
 
 
 def test_parallel_refuses_what_cannot_be_numbered():
-    assert isinstance(parallel.build(problem(grid(50_000)), {}), Rejection)
-    assert isinstance(parallel.build(problem(grid(0, 3)), {}), Rejection)
+    assert isinstance(asked(parallel.STRATEGY, problem(grid(50_000)), {}), Rejection)
+    assert isinstance(asked(parallel.STRATEGY, problem(grid(0, 3)), {}), Rejection)
 
 
 @pytest.mark.parametrize("sides", [(1,), (2,), (7,), (17,), (5, 3), (8, 8), (3, 4, 5)])
@@ -143,8 +144,8 @@ def test_merges_reach_the_whole_box(sides):
 
 def test_costs_grow_with_batch_but_steps_do_not():
     one, many = (problem(grid(14, 14), batch=batch) for batch in (1, 32))
-    for strategy in CANDIDATES:
-        for a, b in zip(strategy.propose(one), strategy.propose(many), strict=True):
+    for strategy in strategies():
+        for a, b in zip(offered(strategy, one), offered(strategy, many), strict=True):
             if isinstance(a, Rejection):
                 assert a == b
                 continue
@@ -154,5 +155,5 @@ def test_costs_grow_with_batch_but_steps_do_not():
 
 
 def test_op_count_grows_with_the_logarithm_of_the_size():
-    counts = [parallel.build(problem(grid(side, side)), {}).op_count for side in (8, 16, 32, 64, 128)]
+    counts = [asked(parallel.STRATEGY, problem(grid(side, side)), {}).op_count for side in (8, 16, 32, 64, 128)]
     assert len({b - a for a, b in itertools.pairwise(counts)}) == 1

@@ -94,7 +94,7 @@ def test_forcing_a_strategy(name):
 
 
 def test_forcing_settings_that_were_not_proposed():
-    plan = make_plan(problem(grid(14, 14)), CPU, strategy="chunkwise", config={"tile": (5, 3)})
+    plan = make_plan(problem(grid(14, 14)), CPU, strategy="chunkwise", settings={"tile": (5, 3)})
     assert plan.config == {"tile": (5, 3)}
     assert plan_from_json(plan_json(plan)) == plan
     assert "chunkwise tile=5x3" in explain_text(plan)
@@ -108,13 +108,17 @@ def test_forcing_settings_that_were_not_proposed():
         (lambda: make_plan(problem(grid(8), transition=("key",)), CPU, strategy="parallel"), "STM5007", "(key)"),
         (lambda: make_plan(problem(grid(64, 64)), CPU, strategy="dense"), "STM5007", "8,320 edges"),
         (
-            lambda: make_plan(problem(grid(64, 64)), CPU, strategy="dense", config={}),
+            lambda: make_plan(problem(grid(64, 64)), CPU, strategy="dense", settings={}),
             "STM5007",
             "8,320 edges",
         ),
-        (lambda: make_plan(problem(grid(8)), CPU, strategy="parallel", config={"tile": (2,)}), "STM5003", "no setting `tile`"),
-        (lambda: make_plan(problem(grid(8)), CPU, strategy="chunkwise", config={"tile": (2, 2)}), "STM5003", "1 side"),
-        (lambda: make_plan(problem(grid(8)), CPU, config={"tile": (2, 2)}), "STM5003", "without a strategy"),
+        (
+            lambda: make_plan(problem(grid(8)), CPU, strategy="parallel", settings={"tile": (2,)}),
+            "STM5003",
+            "no setting `tile`",
+        ),
+        (lambda: make_plan(problem(grid(8)), CPU, strategy="chunkwise", settings={"tile": (2, 2)}), "STM5003", "1 side"),
+        (lambda: make_plan(problem(grid(8)), CPU, settings={"tile": (2, 2)}), "STM5003", "without a strategy"),
         (lambda: target_of("tpu"), "STM5009", "h100"),
         (lambda: problem(grid(8), dtype="float16"), "STM5010", "bfloat16"),
         (lambda: problem(grid(8), mode="both"), "STM5010", "inference"),

@@ -7,7 +7,7 @@ import pytest
 import stmlang
 from stmlang.cost.candidate import Rejection
 from stmlang.strategies.delta import cost as delta
-from tests.plan.scans import diamond, grid, problem
+from tests.plan.scans import asked, diamond, grid, offered, problem
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ from tests.plan.scans import diamond, grid, problem
     ],
 )
 def test_refusals(given, words):
-    (refused,) = delta.propose(given)
+    (refused,) = offered(delta.STRATEGY, given)
     assert isinstance(refused, Rejection)
     assert words in refused.reason
-    assert delta.build(given, {"chunk": 4}) == refused
+    assert asked(delta.STRATEGY, given, {"chunk": 4}) == refused
 
 
 @pytest.mark.parametrize("mode", ["inference", "training"])

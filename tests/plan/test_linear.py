@@ -6,10 +6,11 @@ import pytest
 
 import stmlang
 from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.settings import settings_dict
 from stmlang.cost.target import CPU
 from stmlang.plan import make_plan
 from stmlang.strategies.linear import cost as linear
-from tests.plan.scans import diamond, grid, problem
+from tests.plan.scans import asked, diamond, grid, offered, problem
 
 
 @pytest.mark.parametrize(
@@ -24,30 +25,30 @@ from tests.plan.scans import diamond, grid, problem
     ],
 )
 def test_refusals(given, words):
-    (refused,) = linear.propose(given)
+    (refused,) = offered(linear.STRATEGY, given)
     assert isinstance(refused, Rejection)
     assert words in refused.reason
-    assert linear.build(given, {"chunk": 4}) == refused
+    assert asked(linear.STRATEGY, given, {"chunk": 4}) == refused
 
 
 @pytest.mark.parametrize("config", [{}, {"tile": (4,)}, {"chunk": (4,)}, {"chunk": 0}, {"chunk": 4, "tile": 4}])
 def test_bad_chunks_are_refused_in_words(config):
-    refused = linear.build(problem(grid(8)), config)
+    refused = asked(linear.STRATEGY, problem(grid(8)), config)
     assert isinstance(refused, Rejection)
     assert "chunk" in refused.reason
 
 
 def test_chunks_longer_than_the_chain_are_the_chain():
-    built = linear.build(problem(grid(9)), {"chunk": 64})
+    built = asked(linear.STRATEGY, problem(grid(9)), {"chunk": 64})
     assert isinstance(built, Candidate)
-    assert dict(built.config) == {"chunk": 9}
+    assert settings_dict(built.settings) == {"chunk": 9}
     assert sum(stage.steps for stage in built.forward) == 1
 
 
 def test_levels_are_paid_for():
     """A decay on the key axis has scores of its own at every level, one on the value axis outputs."""
     plain, key, value = (
-        sum(stage.flops for stage in linear.build(problem(grid(64), transition=axes), {"chunk": 32}).forward)
+        sum(stage.flops for stage in asked(linear.STRATEGY, problem(grid(64), transition=axes), {"chunk": 32}).forward)
         for axes in (("out", "in"), ("key",), ("value",))
     )
     assert plain < key < value

@@ -6,8 +6,9 @@ import pytest
 
 import stmlang
 from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.settings import settings_dict
 from stmlang.strategies.raster import cost as raster
-from tests.plan.scans import diamond, grid, problem
+from tests.plan.scans import asked, diamond, grid, offered, problem
 
 
 @pytest.mark.parametrize(
@@ -21,10 +22,10 @@ from tests.plan.scans import diamond, grid, problem
     ],
 )
 def test_refusals(given, words):
-    (refused,) = raster.propose(given)
+    (refused,) = offered(raster.STRATEGY, given)
     assert isinstance(refused, Rejection)
     assert words in refused.reason
-    assert raster.build(given, {"tile": (2, 2)}) == refused
+    assert asked(raster.STRATEGY, given, {"tile": (2, 2)}) == refused
 
 
 @pytest.mark.parametrize(
@@ -40,27 +41,35 @@ def test_refusals(given, words):
     ],
 )
 def test_bad_settings_are_refused_in_words(config, words):
-    refused = raster.build(problem(grid(9, 8)), config)
+    refused = asked(raster.STRATEGY, problem(grid(9, 8)), config)
     assert isinstance(refused, Rejection)
     assert words in refused.reason
 
 
 def test_tiles_are_no_larger_than_the_grid():
-    built = raster.build(problem(grid(3, 8)), {"tile": (16, 4)})
+    built = asked(raster.STRATEGY, problem(grid(3, 8)), {"tile": (16, 4)})
     assert isinstance(built, Candidate)
-    assert dict(built.config) == {"tile": (3, 4), "segments": 1}
+    assert settings_dict(built.settings) == {"tile": (3, 4), "segments": 1}
 
 
 def test_proposed_tiles_are_equal_parts_and_long_grids_have_segments():
-    configs = [dict(found.config) for found in raster.propose(problem(grid(14, 256))) if isinstance(found, Candidate)]
+    configs = [
+        settings_dict(found.settings)
+        for found in offered(raster.STRATEGY, problem(grid(14, 256)))
+        if isinstance(found, Candidate)
+    ]
     assert configs == [{"tile": tile, "segments": 1} for tile in ((2, 2), (4, 4), (7, 8))]
-    configs = [dict(found.config) for found in raster.propose(problem(grid(256, 6))) if isinstance(found, Candidate)]
+    configs = [
+        settings_dict(found.settings)
+        for found in offered(raster.STRATEGY, problem(grid(256, 6)))
+        if isinstance(found, Candidate)
+    ]
     assert configs == [{"tile": (2, 2), "segments": 11}, {"tile": (4, 3), "segments": 8}, {"tile": (8, 6), "segments": 5}]
 
 
 def test_time_is_linear_and_segments_save_memory():
-    small, large = (raster.build(problem(grid(side, side)), {"tile": (8, 8)}) for side in (64, 256))
-    cut = raster.build(problem(grid(256, 256)), {"tile": (8, 8), "segments": 5})
+    small, large = (asked(raster.STRATEGY, problem(grid(side, side)), {"tile": (8, 8)}) for side in (64, 256))
+    cut = asked(raster.STRATEGY, problem(grid(256, 256)), {"tile": (8, 8), "segments": 5})
     assert isinstance(small, Candidate)
     assert isinstance(large, Candidate)
     assert isinstance(cut, Candidate)

@@ -8,10 +8,11 @@ import stmlang
 from stmlang.check import load
 from stmlang.cost.candidate import Candidate, Rejection
 from stmlang.cost.problem import Problem
+from stmlang.cost.settings import settings_dict
 from stmlang.runtime.compile import prepare
 from stmlang.strategies.separable import cost as separable
-from stmlang.strategies.separable.cost import first_axis
-from tests.plan.scans import diamond, grid, problem
+from stmlang.strategies.separable.settings import first_axis
+from tests.plan.scans import asked, diamond, grid, offered, problem
 
 GATES = "source[out] = given()\n transition[out, in] = given()\n mark[in] = given()\n"
 ONE, OTHER = ("transition[out = cols, in = rows] = 0\n", "transition[out = rows, in = cols] = 0\n")
@@ -42,36 +43,46 @@ def test_which_axis_comes_first(turns, axis):
     ],
 )
 def test_refusals(refused, words):
-    (found,) = separable.propose(refused)
+    (found,) = offered(separable.STRATEGY, refused)
     assert isinstance(found, Rejection)
     assert words in found.reason
-    assert separable.build(refused, {"rows": 2}) == found
+    assert asked(separable.STRATEGY, refused, {"rows": 2}) == found
 
 
 @pytest.mark.parametrize(
     ("config", "words"), [({}, "rows"), ({"rows": 0}, "0"), ({"rows": (2,)}, "rows"), ({"tile": 2}, "rows")]
 )
 def test_bad_settings_are_refused_in_words(config, words):
-    found = separable.build(given(ONE), config)
+    found = asked(separable.STRATEGY, given(ONE), config)
     assert isinstance(found, Rejection)
     assert words in found.reason
 
 
+def rows_of(entries: list[Candidate | Rejection]) -> list[object]:
+    return [settings_dict(entry.settings)["rows"] for entry in entries if isinstance(entry, Candidate)]
+
+
 def test_proposals_are_blocks_of_lines_and_the_whole():
     def rows(turns: str) -> list[object]:
-        return [dict(found.config)["rows"] for found in separable.propose(given(turns)) if isinstance(found, Candidate)]
+        return [
+            settings_dict(found.settings)["rows"]
+            for found in offered(separable.STRATEGY, given(turns))
+            if isinstance(found, Candidate)
+        ]
 
     assert rows(ONE) == [1, 2, 4, 6]
     assert rows(OTHER) == [1, 2, 4]
-    built = separable.build(given(ONE), {"rows": 100})
+    built = asked(separable.STRATEGY, given(ONE), {"rows": 100})
     assert isinstance(built, Candidate)
-    assert dict(built.config) == {"rows": 6}
+    assert settings_dict(built.settings) == {"rows": 6}
 
 
 def test_too_many_pairs_are_refused():
     large = given(ONE, "rows = 256, cols = 256")
-    assert isinstance(separable.build(large, {"rows": 256}), Rejection)
-    assert [dict(found.config)["rows"] for found in separable.propose(large) if isinstance(found, Candidate)] == [1, 2, 4, 8]
+    assert isinstance(asked(separable.STRATEGY, large, {"rows": 256}), Rejection)
+    assert [
+        settings_dict(found.settings)["rows"] for found in offered(separable.STRATEGY, large) if isinstance(found, Candidate)
+    ] == [1, 2, 4, 8]
 
 
 @pytest.mark.parametrize("mode", ["inference", "training"])
@@ -83,7 +94,7 @@ def test_images_in_distribution_mode_take_it(side, heads, batch, mode):
 
 def test_blocks_save_memory():
     large = given(ONE, "rows = 64, cols = 64")
-    few, whole = (separable.build(large, {"rows": rows}) for rows in (1, 64))
+    few, whole = (asked(separable.STRATEGY, large, {"rows": rows}) for rows in (1, 64))
     assert isinstance(few, Candidate)
     assert isinstance(whole, Candidate)
     assert 5 * few.memory_backward < whole.memory_backward

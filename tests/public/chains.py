@@ -12,8 +12,11 @@ import pytest
 from jax import lax
 
 import stmlang
-from stmlang.cost.candidate import Candidate, ConfigValue
-from stmlang.strategies.registry import CANDIDATES
+from stmlang.cost.candidate import Candidate
+from stmlang.cost.settings import ConfigValue
+from stmlang.cost.target import CPU
+from stmlang.strategies.base import asked_for
+from stmlang.strategies.registry import strategies
 from tests.helpers.cases import GIVEN, NONE
 
 Tree = Any
@@ -60,10 +63,10 @@ def every_way(text: str, dtype: str, size: int, only: Names = None) -> dict[str,
     """A scan compiled by every strategy that can evaluate it, by name; those that cut it, in pieces of `size`."""
     op: Any = stmlang.compile(text, dtype=dtype)
     problem, found = op.compilation.program.problem, {}
-    wanted = {op.plan.strategy} if only == () else set(only or [strategy.name for strategy in CANDIDATES])
-    for strategy in CANDIDATES:
+    wanted = {op.plan.strategy} if only == () else set(only or [strategy.name for strategy in strategies()])
+    for strategy in strategies():
         config = settings(op, strategy.name, size)
-        if strategy.name in wanted and isinstance(strategy.build(problem, config), Candidate):
+        if strategy.name in wanted and isinstance(asked_for(strategy, problem, config, CPU), Candidate):
             found[strategy.name] = stmlang.compile(text, dtype=dtype, strategy=strategy.name, config=config)
     assert set(only if only is not None else [ranked.estimate.candidate.strategy for ranked in op.plan.ranked]) <= set(found)
     return found

@@ -15,6 +15,7 @@ from stmlang.oracle.dense import gating_by_paths, gating_matrix, solved
 from stmlang.oracle.functions import Floats
 from stmlang.oracle.gates import evaluate_gates
 from stmlang.oracle.recurrence import normalized, with_ones
+from stmlang.strategies.registry import reference_strategy
 
 FEW_EDGES, FEW_PATHS = 300, 3000
 """Sizes up to which a dense system is solved, and paths are followed one by one."""
@@ -22,8 +23,8 @@ FEW_EDGES, FEW_PATHS = 300, 3000
 
 def oracles(trial: Trial, way: Way) -> Finding | None:
     """The recurrence against the dense solve and the sum over paths, where gates are numbers; its exact derivative against
-    differences. Said once, for the way `recurrent`."""
-    if way.strategy != "recurrent":
+    differences. Said once, for the reference strategy."""
+    if way.strategy != reference_strategy().name:
         raise NotApplicable("oracles are compared once a trial")
     with_states, without = point(trial, "float64", True), point(trial, "float64", False)
     return judge("oracles", way, [*_solve(with_states), *_paths(without), *_differences(with_states)])

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from stmlang.cost.candidate import ConfigValue
+from stmlang.cost.settings import settings_dict
 from stmlang.fuzz.relations.compare import same
 from stmlang.fuzz.relations.grids import (
     Window,
@@ -22,6 +21,7 @@ from stmlang.fuzz.relations.grids import (
 from stmlang.fuzz.relations.instance import Instance, Outcome, State, compiled, reads
 from stmlang.fuzz.relations.subject import Subject, evaluate, kept, random, rounding, subject
 from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
+from stmlang.strategies.registry import stored_settings
 
 MARGIN = 2
 """Nodes on each side of an axis, at most."""
@@ -32,20 +32,10 @@ def transposed_grid(trial: Trial, way: Way) -> Finding | None:
     given = subject(trial, way)
     dag = given.op.dag
     around = transposed(given.instance)
-    found = evaluate(around, Way(way.strategy, _transposed_settings(way.config, len(dag.node_shape))))
+    settings = stored_settings(way.strategy, way.config).transposed(len(dag.node_shape))
+    found = evaluate(around, Way(way.strategy, settings_dict(settings)))
     wanted, allowed = (transposed_outcome(dag, one) for one in (given.outcome, given.rounding))
     return same("transpose", way, found, wanted, allowed)
-
-
-def _transposed_settings(config: Mapping[str, ConfigValue], rank: int) -> Mapping[str, ConfigValue]:
-    """Sides of tiles, and the number of an axis, on the transposed grid."""
-
-    def one(name: str, value: ConfigValue) -> ConfigValue:
-        if isinstance(value, tuple):
-            return (*value[:-2], value[-1], value[-2])
-        return 2 * rank - 3 - value if name == "axis" and value >= rank - 2 else value
-
-    return {name: one(name, value) for name, value in config.items()}
 
 
 def embedded_grid(trial: Trial, way: Way) -> Finding | None:

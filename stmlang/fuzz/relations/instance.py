@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, LineMask, inside
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.source.diagnostic import SpecError
+from stmlang.strategies.registry import stored_settings
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,22 +83,13 @@ def compiled(scan: Scan, dag: DAG, way: Way) -> CompiledScan:
     """
     facts = analyse(scan, dag)
     problem = Problem.of(facts.scan, dag, "float64", facts=facts)
-    for config in (_fitted(way, dag), None):
+    for settings in (stored_settings(way.strategy, way.config).resized(dag.regular), None):
         try:
-            plan = make_plan(problem, target_of(machine()), strategy=way.strategy, config=config)
+            plan = make_plan(problem, target_of(machine()), strategy=way.strategy, settings=settings)
         except SpecError:
             continue
         return assemble(Prepared(scan, dag, facts, problem), plan)
     raise NotApplicable(f"`{way.strategy}` cannot evaluate the rewritten scan")
-
-
-def _fitted(way: Way, dag: DAG) -> Mapping[str, Any]:
-    """Settings that a graph of other sizes takes: there are no more segments than places on the first axis."""
-    config = dict(way.config)
-    segments = config.get("segments")
-    if isinstance(segments, int) and dag.regular is not None:
-        config["segments"] = max(1, min(segments, dag.regular[0]))
-    return config
 
 
 def outcome(found: Any) -> Outcome:

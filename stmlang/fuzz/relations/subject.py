@@ -11,7 +11,7 @@ from zlib import crc32
 import jax
 import numpy as np
 
-from stmlang.cost.candidate import Config, freeze
+from stmlang.cost.settings import Config, freeze
 from stmlang.fuzz.checks.programs import options, quick_compilation
 from stmlang.fuzz.relations.instance import Floats, Given, Instance, Outcome, compiled, given, outcome, single
 from stmlang.fuzz.trial import NotApplicable, Trial, Way

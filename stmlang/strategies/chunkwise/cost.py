@@ -6,21 +6,20 @@ With tile side `c` on a 2-D grid the work is `4 c^2 N d + ~8 c N d^2`, memory `N
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
-from stmlang.cost.candidate import Candidate, Config, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.counts import widest_wavefront
 from stmlang.cost.problem import Problem
 from stmlang.cost.sweeps import needs_line_edges
-from stmlang.cost.tiles import tile_within
+from stmlang.cost.target import Target
+from stmlang.cost.tiles import odd_tiles, tile_within, tiling
 from stmlang.cost.work import (
     TRAINING_OPS,
     Merge,
     adjoint,
     attention_stage,
-    boundary,
     gate_ops,
     gates_stage,
     merge_ops,
@@ -30,6 +29,8 @@ from stmlang.cost.work import (
     regular_merges,
 )
 from stmlang.source.wording import count
+from stmlang.strategies.base import Strategy
+from stmlang.strategies.chunkwise.settings import Chunkwise
 
 NAME = "chunkwise"
 LARGEST_BLOCK = 512
@@ -37,11 +38,10 @@ LARGEST_BLOCK = 512
 
 
 @dataclass(frozen=True)
-class Tiling:
+class Pieces:
     """`tiles` tiles of `nodes` nodes and `edges` entering (leaving) edges, worked off in `steps` wavefronts of at most `width`
     tiles; `merges` build one tile (regular) or all of them (`shared_merges`)."""
 
-    config: Config
     tiles: int
     nodes: int
     edges: int
@@ -51,17 +51,19 @@ class Tiling:
     shared_merges: bool
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """A few tilings at every depth between single nodes and the whole."""
+def _refuses(problem: Problem) -> str | None:
     if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
-        return [Rejection(NAME, reason)]
-    configs: Iterable[Mapping[str, ConfigValue]]
+        return reason
+    return "there are no nodes to cut into tiles" if problem.counts.nodes == 0 else None
+
+
+def _propose(problem: Problem) -> Sequence[Chunkwise] | str:
+    """A few tilings at every depth between single nodes and the whole."""
     if problem.axes is not None:
-        configs = [{"tile": tile} for tile in proposed_tiles(problem.axes)]
+        settings = [Chunkwise(tile=tile) for tile in proposed_tiles(problem.axes)]
     else:
-        configs = [{"block": block} for block in proposed_blocks(problem.counts.nodes)]
-    found = [build(problem, config) for config in configs]
-    return found or [Rejection(NAME, "the topology is too small to cut")]
+        settings = [Chunkwise(block=block) for block in proposed_blocks(problem.counts.nodes)]
+    return settings or "the topology is too small to cut"
 
 
 def proposed_tiles(axes: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -94,70 +96,61 @@ def _nearest_divisor(size: int, wanted: int) -> int:
     return max(divisors, key=lambda d: (min(d, wanted) / max(d, wanted), d)) if divisors else 1
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """The costs of a tiling: `{"tile": (c1, c2, ...)}`, a side for each axis of a regular topology, or `{"block": 2^l}`."""
-    if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
-        return Rejection(NAME, reason)
-    if problem.counts.nodes == 0:
-        return Rejection(NAME, "there are no nodes to cut into tiles")
-    tiling = _regular_tiling(problem, config) if problem.axes is not None else _ragged_tiling(problem, config)
-    return tiling if isinstance(tiling, Rejection) else _cost(problem, tiling)
+def _misread(problem: Problem, values: Mapping[str, object]) -> str:
+    del values
+    if problem.axes is None:
+        return "on this topology its setting is `block`, the number of nodes in a block"
+    return f"on this topology its setting is `tile`, with {count(len(problem.axes), 'side')}"
 
 
-def _regular_tiling(problem: Problem, config: Mapping[str, ConfigValue]) -> Tiling | Rejection:
-    axes = problem.axes
-    assert axes is not None
-    tile = config.get("tile")
-    if set(config) != {"tile"} or not isinstance(tile, tuple) or len(tile) != len(axes):
-        return Rejection(NAME, f"on this topology its setting is `tile`, with {count(len(axes), 'side')}")
+def _fitted(problem: Problem, settings: Chunkwise) -> Chunkwise | str:
+    """A tile no side of which is longer than its axis, or a block that is a power of two."""
+    tile, block, axes = settings.tile, settings.block, problem.axes
+    if axes is None:
+        if tile is not None or block is None:
+            return _misread(problem, {})
+        if block < 1 or block & (block - 1):
+            return f"the nodes in a block are a power of two, not {block}"
+        return settings
+    if block is not None or tile is None or len(tile) != len(axes):
+        return _misread(problem, {})
     sides = tile_within(axes, tile)
-    if isinstance(sides, str):
-        return Rejection(NAME, sides)
-    grid = tuple(-(-size // side) for size, side in zip(axes, sides, strict=True))
-    steps = sum(grid) - len(grid) + 1
-    return Tiling(
-        freeze({"tile": sides}),
-        tiles=prod(grid),
-        nodes=prod(sides),
-        edges=boundary(sides),
-        steps=steps,
-        width=widest_wavefront(grid),
-        merges=tuple(regular_merges(sides)),
-        shared_merges=False,
-    )
+    return sides if isinstance(sides, str) else Chunkwise(tile=sides)
 
 
-def _ragged_tiling(problem: Problem, config: Mapping[str, ConfigValue]) -> Tiling | Rejection:
-    block = config.get("block")
-    if set(config) != {"block"} or not isinstance(block, int):
-        return Rejection(NAME, "on this topology its setting is `block`, the number of nodes in a block")
-    if block < 1 or block & (block - 1):
-        return Rejection(NAME, f"the nodes in a block are a power of two, not {block}")
-    cut = problem.cut(block)
-    return Tiling(
-        freeze({"block": block}),
-        tiles=cut.blocks,
-        nodes=block,
-        edges=cut.boundary,
-        steps=cut.blocks,  # one block after the other
-        width=1,
-        merges=tuple(ragged_merges(problem, block)),
-        shared_merges=True,
-    )
+def _odd(problem: Problem) -> Iterator[Chunkwise]:
+    if problem.axes is not None:
+        yield from (Chunkwise(tile=tile) for tile in odd_tiles(problem.axes))
+    else:
+        yield from (Chunkwise(block=block) for block in (1, 2, 1 << problem.counts.nodes.bit_length()))
 
 
-def _cost(problem: Problem, tiling: Tiling) -> Candidate:
-    merge, largest = merge_stage(problem, tiling.merges, 1 if tiling.shared_merges else tiling.tiles)
+def _pieces(problem: Problem, settings: Chunkwise) -> Pieces:
+    if settings.tile is not None and problem.axes is not None:
+        cut = tiling(problem.axes, settings.tile)
+        steps = sum(cut.tiles) - len(cut.tiles) + 1
+        merges = tuple(regular_merges(cut.tile))
+        return Pieces(cut.count, cut.nodes, cut.edges, steps, widest_wavefront(cut.tiles), merges, shared_merges=False)
+    assert settings.block is not None
+    blocks, boundary = settings.blocks(problem.counts.nodes), problem.cut(settings.block).boundary
+    merges = tuple(ragged_merges(problem, settings.block))
+    # One block after the other.
+    return Pieces(blocks, settings.block, boundary, steps=blocks, width=1, merges=merges, shared_merges=True)
+
+
+def _cost(problem: Problem, settings: Chunkwise, _: Target) -> Candidate:
+    pieces = _pieces(problem, settings)
+    merge, largest = merge_stage(problem, pieces.merges, 1 if pieces.shared_merges else pieces.tiles)
     # A tile's states belong to one direction, and so does the attention inside it.
-    attention = attention_stage(problem, tiling.tiles, tiling.nodes, problem.directions)
-    between, states = _boundary_stages(problem, tiling)
+    attention = attention_stage(problem, pieces.tiles, pieces.nodes, problem.directions)
+    between, states = _boundary_stages(problem, pieces)
     gates = gates_stage(problem)
-    pairs = problem.lanes * tiling.tiles * tiling.nodes**2 * problem.accumulator
+    pairs = problem.lanes * pieces.tiles * pieces.nodes**2 * problem.accumulator
     sweep_ops = 300 * (1 if problem.axes is not None else problem.directions)
-    ops = gate_ops(problem) + sweep_ops + merge_ops(problem, tiling.merges)
+    ops = gate_ops(problem) + sweep_ops + merge_ops(problem, pieces.merges)
     return Candidate(
         NAME,
-        tiling.config,
+        settings,
         (gates, merge, attention, *between),
         (*(adjoint(stage) for stage in reversed(between)), adjoint(attention), adjoint(merge), adjoint(gates)),
         memory_forward=problem.io_bytes + 2 * largest + 2 * pairs + 2 * states,
@@ -167,25 +160,35 @@ def _cost(problem: Problem, tiling: Tiling) -> Candidate:
     )
 
 
-def _boundary_stages(problem: Problem, tiling: Tiling) -> tuple[tuple[Stage, ...], int]:
+def _boundary_stages(problem: Problem, pieces: Pieces) -> tuple[tuple[Stage, ...], int]:
     """What crosses tiles: summaries `S^T (K x V)` on leaving edges, the recurrence, and marks read from entering edges; and the
     bytes of all entering states."""
     lanes, state, item = problem.lanes, problem.state, problem.accumulator
-    every = lanes * tiling.tiles * tiling.edges * state
-    padded = lanes * tiling.steps * tiling.width * tiling.edges * state
-    products = lanes * tiling.tiles
-    summaries = Stage("tile summaries", "matmul", 2 * every * tiling.nodes, 9 * every * item, ops=6, products=products)
-    reading = Stage("boundary reads", "matmul", 2 * every * tiling.nodes, 9 * every * item, ops=6, products=products)
+    every = lanes * pieces.tiles * pieces.edges * state
+    padded = lanes * pieces.steps * pieces.width * pieces.edges * state
+    products = lanes * pieces.tiles
+    summaries = Stage("tile summaries", "matmul", 2 * every * pieces.nodes, 9 * every * item, ops=6, products=products)
+    reading = Stage("boundary reads", "matmul", 2 * every * pieces.nodes, 9 * every * item, ops=6, products=products)
     sweep = Stage(
         "tile sweep",
         "matmul",
-        2 * padded * tiling.edges,
+        2 * padded * pieces.edges,
         15 * padded * item,
-        steps=tiling.steps,
+        steps=pieces.steps,
         ops=10,
-        products=lanes * tiling.steps * tiling.width,
+        products=lanes * pieces.steps * pieces.width,
     )
     return (summaries, sweep, reading), every * item
 
 
-STRATEGY = Strategy(NAME, "tiles merged inside, a recurrence between them", propose, build)
+STRATEGY = Strategy(
+    NAME,
+    "tiles merged inside, a recurrence between them",
+    Chunkwise,
+    _refuses,
+    _propose,
+    _fitted,
+    _misread,
+    _cost,
+    _odd,
+)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from stmlang.cost.tiles import Tiling, tiling
 from stmlang.graph.levels import topological_order
 from stmlang.lower.block import Block, advance, attend, read, write
 from stmlang.lower.block_recurrence import Sweep, assign_slots, grid_sweep, run_sweep
@@ -23,6 +24,7 @@ from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, merge_tre
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Stepwise, Tables
 from stmlang.lower.tables import ABSENT, Places, padded, select
+from stmlang.strategies.chunkwise.settings import Chunkwise
 
 
 class Intervals(NamedTuple):
@@ -40,24 +42,27 @@ class Intervals(NamedTuple):
     leaving: Int[Places, " leaving"]
 
 
+def _settings(context: LoweringContext) -> Chunkwise:
+    return cast(Chunkwise, context.settings)
+
+
 def _tables(context: LoweringContext) -> Tables:
     if context.axes is not None:
-        tile, target = _tiling(context, context.axes)
-        return grid_sweep(target, tile, box_border(tile))
+        cut = _cut(context, context.axes)
+        return grid_sweep(cut.sizes, cut.tile, box_border(cut.tile))
     return _intervals(context)
 
 
-def _tiling(context: LoweringContext, axes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tile, and the size that the grid is filled up to."""
-    tile = context.config["tile"]
-    assert isinstance(tile, tuple)
-    return tile, tuple(-(-size // side) * side for size, side in zip(axes, tile, strict=True))
+def _cut(context: LoweringContext, axes: Sequence[int]) -> Tiling:
+    tile = _settings(context).tile
+    assert tile is not None
+    return tiling(axes, tile)
 
 
 def _intervals(context: LoweringContext) -> Intervals:
-    dag, block = context.dag, context.config["block"]
-    assert isinstance(block, int)
-    count = -(-dag.node_count // block)
+    dag, settings = context.dag, _settings(context)
+    count, block = settings.blocks(dag.node_count), settings.block
+    assert block is not None
     order = topological_order(dag)
     leaves, borders = leaf_tables(dag, order, count * block)
     levels: list[Level] = []
@@ -93,8 +98,8 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
 def _run_grid(
     context: LoweringContext, tables: Sweep, operands: Operands, initial: Array, axes: Sequence[int]
 ) -> tuple[Array, Array]:
-    tile, target = _tiling(context, axes)
-    tiles = tuple(size // side for size, side in zip(target, tile, strict=True))
+    cut = _cut(context, axes)
+    tile, tiles, target = cut.tile, cut.tiles, cut.sizes
     operands = pad_grid(operands, axes, target)
     nodes = Block(*(tiled(part, tiles, tile, 2) for part in node_blocks(scalars(operands))))
     block, _ = merge_grid(nodes, tile)

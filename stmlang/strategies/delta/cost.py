@@ -6,38 +6,31 @@ and there are `N / c` sequential steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
-from stmlang.cost.chains import chunk_of, chunk_sizes, needs_chain
+from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_chain, odd_chunks
 from stmlang.cost.problem import Problem
+from stmlang.cost.target import Target
 from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
 from stmlang.facts.factored import Factored, sole_form
 from stmlang.scan.expression import Number
+from stmlang.strategies.base import Strategy
 
 NAME = "delta"
 CHUNKS = (16, 32, 64, 128)
 FORM = "scale * (eye[key, key'] - strength * u[key] * u[key'])"
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+def _propose(problem: Problem) -> Sequence[Chunk]:
     """Chunks of a few sizes, and the whole chain where it is short."""
-    form = _form(problem)
-    if isinstance(form, str):
-        return [Rejection(NAME, form)]
-    return [_cost(problem, form, size) for size in chunk_sizes(problem, CHUNKS)]
+    return chunk_sizes(problem, CHUNKS)
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """The costs of `{"chunk": nodes in a chunk}`."""
+def _refuses(problem: Problem) -> str | None:
     form = _form(problem)
-    if isinstance(form, str):
-        return Rejection(NAME, form)
-    chunk = chunk_of(problem, config)
-    if isinstance(chunk, str):
-        return Rejection(NAME, chunk)
-    return _cost(problem, form, chunk)
+    return form if isinstance(form, str) else None
 
 
 def _form(problem: Problem) -> Factored | str:
@@ -68,14 +61,16 @@ class _Sizes:
     count: int
 
     @classmethod
-    def of(cls, problem: Problem, form: Factored, chunk: int) -> _Sizes:
+    def of(cls, problem: Problem, form: Factored, settings: Chunk) -> _Sizes:
         plain = isinstance(form.scale, Number) and form.scale.value == 1
-        depth = 0 if plain else max(chunk - 1, 0).bit_length()
-        return cls(chunk, problem.key, problem.value, depth, -(-problem.counts.nodes // chunk))
+        depth = 0 if plain else max(settings.chunk - 1, 0).bit_length()
+        return cls(settings.chunk, problem.key, problem.value, depth, settings.count(problem.counts.nodes))
 
 
-def _cost(problem: Problem, form: Factored, chunk: int) -> Candidate:
-    sizes = _Sizes.of(problem, form, chunk)
+def _cost(problem: Problem, settings: Chunk, _: Target) -> Candidate:
+    form, chunk = _form(problem), settings.chunk
+    assert isinstance(form, Factored)
+    sizes = _Sizes.of(problem, form, settings)
     lanes, item = problem.lanes, problem.accumulator
     gates, forward, backward = gates_stage(problem), _forward(problem, sizes), _backward(problem, sizes)
     inside = lanes * item * (6 * chunk * chunk + 4 * chunk * (sizes.key + sizes.value))
@@ -86,7 +81,7 @@ def _cost(problem: Problem, form: Factored, chunk: int) -> Candidate:
     ops = gate_ops(problem) + 250 + 20 * sizes.depth + 40 * max(chunk - 1, 0).bit_length()
     return Candidate(
         NAME,
-        freeze({"chunk": chunk}),
+        settings,
         (gates, *forward),
         (*backward, adjoint(gates)),
         memory_forward=problem.io_bytes + turned + 2 * outputs + inside + 2 * states,
@@ -143,4 +138,14 @@ def _backward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
     )
 
 
-STRATEGY = Strategy(NAME, "chunks of a chain that overwrites, one state between them", propose, build)
+STRATEGY = Strategy(
+    NAME,
+    "chunks of a chain that overwrites, one state between them",
+    Chunk,
+    _refuses,
+    _propose,
+    fitted_chunk,
+    chunk_misread,
+    _cost,
+    odd_chunks,
+)

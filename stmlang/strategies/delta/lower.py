@@ -18,11 +18,12 @@ Where u is the key itself what is written and what is taken away join, `W = V - 
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from stmlang.cost.chains import Chunk
 from stmlang.lower.block import contract, transposed
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.gates import squeezed, varies
@@ -52,8 +53,7 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     del tables
     assert operands.deltas is not None
     directions, heads, length = operands.value.shape[:3]
-    size = context.config["chunk"]
-    assert isinstance(size, int)
+    size = cast(Chunk, context.settings).chunk
 
     def first(array: Array) -> Array:
         """`(direction, head, node, ...)` as `(node, lane, ...)`."""

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
+from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost
+from stmlang.cost.target import Target
 from stmlang.cost.work import (
     TRAINING_OPS,
     adjoint,
@@ -18,27 +18,24 @@ from stmlang.cost.work import (
     gates_stage,
     needs_scalar_gates,
     shared_passes,
-    takes_no_settings,
 )
+from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "dense"
 MOST_EDGES = 4096
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """One candidate for scalar gates on a small graph."""
-    yield build(problem, {})
-
-
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """It has no settings."""
-    if reason := takes_no_settings(config):
-        return Rejection(NAME, reason)
+def _refuses(problem: Problem) -> str | None:
+    """Gates are scalars, and the graph is small."""
     if reason := needs_scalar_gates(problem):
-        return Rejection(NAME, reason)
+        return reason
+    if problem.counts.edges > MOST_EDGES:
+        return f"a dense matrix over {problem.counts.edges:,} edges is too large (at most {MOST_EDGES:,})"
+    return None
+
+
+def _cost(problem: Problem, _: Target) -> Candidate:
     edges, nodes = problem.counts.edges, problem.counts.nodes
-    if edges > MOST_EDGES:
-        return Rejection(NAME, f"a dense matrix over {edges:,} edges is too large (at most {MOST_EDGES:,})")
     inverse = _inverse(problem)
     attention = attention_stage(problem, 1, nodes, shared_passes(problem))
     gates = gates_stage(problem)
@@ -48,7 +45,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
     return Candidate(
         NAME,
-        (),
+        NoSettings(),
         (gates, inverse, attention),
         (adjoint(attention), adjoint(inverse), adjoint(gates)),
         memory_forward=problem.io_bytes + matrices + 2 * pairs,
@@ -72,4 +69,4 @@ def _inverse(problem: Problem) -> Stage:
     )
 
 
-STRATEGY = Strategy(NAME, "gating matrix by an inverse over edges", propose, build)
+STRATEGY = plain_strategy(NAME, "gating matrix by an inverse over edges", _refuses, _cost, offers=Offers(gating=True))

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
+from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost, needs_node_states
+from stmlang.cost.target import Target
 from stmlang.cost.work import (
     TRAINING_OPS,
     adjoint,
@@ -18,27 +18,24 @@ from stmlang.cost.work import (
     gates_stage,
     needs_scalar_gates,
     shared_passes,
-    takes_no_settings,
 )
+from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "dense_nodes"
 MOST_NODES = 4096
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """One candidate for scalar gates on a small graph."""
-    yield build(problem, {})
-
-
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """It has no settings."""
-    if reason := takes_no_settings(config):
-        return Rejection(NAME, reason)
+def _refuses(problem: Problem) -> str | None:
+    """Gates are scalars, transitions of rank one, and the graph is small."""
     if reason := needs_scalar_gates(problem) or needs_node_states(problem):
-        return Rejection(NAME, reason)
+        return reason
+    if not 0 < problem.counts.nodes <= MOST_NODES:
+        return f"a dense matrix over {problem.counts.nodes:,} nodes is not for it (1 to {MOST_NODES:,})"
+    return None
+
+
+def _cost(problem: Problem, _: Target) -> Candidate:
     nodes, counts = problem.counts.nodes, problem.counts
-    if not 0 < nodes <= MOST_NODES:
-        return Rejection(NAME, f"a dense matrix over {nodes:,} nodes is not for it (1 to {MOST_NODES:,})")
     inverse = _inverse(problem)
     attention, gates = attention_stage(problem, 1, nodes, shared_passes(problem)), gates_stage(problem)
     matrices = problem.lanes * 5 * (nodes + counts.entering) ** 2 * problem.accumulator
@@ -46,7 +43,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     ops = gate_ops(problem) + 200 * (1 if problem.axes is not None else problem.directions)
     return Candidate(
         NAME,
-        (),
+        NoSettings(),
         (gates, inverse, attention),
         (adjoint(attention), adjoint(inverse), adjoint(gates)),
         memory_forward=problem.io_bytes + matrices + 2 * pairs,
@@ -71,4 +68,4 @@ def _inverse(problem: Problem) -> Stage:
     )
 
 
-STRATEGY = Strategy(NAME, "gating matrix by an inverse over nodes", propose, build)
+STRATEGY = plain_strategy(NAME, "gating matrix by an inverse over nodes", _refuses, _cost, offers=Offers(gating=True))

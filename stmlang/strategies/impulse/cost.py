@@ -6,15 +6,18 @@ response: all at once, or tile by tile of targets in memory that grows with the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
-from stmlang.cost.tiles import tile_within
+from stmlang.cost.target import Target
+from stmlang.cost.tiles import odd_tiles, tile_within, tiling
 from stmlang.cost.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
 from stmlang.source.wording import count
+from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.impulse.settings import Impulse
 
 NAME = "impulse"
 MOST_PAIRS = 46_340**2
@@ -27,15 +30,17 @@ PASSES = 6
 """How often a number of products in memory, and of the masks that go with them, is written or read; their pages are fresh."""
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+def _axes(problem: Problem) -> tuple[int, ...]:
+    assert problem.axes is not None
+    return problem.axes
+
+
+def _propose(problem: Problem) -> Sequence[Impulse]:
     """The whole mask at once, and tiles of a few sizes: lines along the last axis, or parts of them."""
-    if reason := _refusal(problem):
-        return [Rejection(NAME, reason)]
-    axes = problem.axes
-    assert axes is not None
+    axes = _axes(problem)
     tiles = [axes] if prod(axes) ** 2 <= MOST_PAIRS else []
     tiles += [tile for tile in dict.fromkeys(_lines(axes, targets) for targets in TARGETS) if tile != axes]
-    return [_cost(problem, axes, tile) for tile in tiles]
+    return [Impulse(tile) for tile in tiles]
 
 
 def _lines(axes: tuple[int, ...], targets: int) -> tuple[int, ...]:
@@ -48,24 +53,29 @@ def _lines(axes: tuple[int, ...], targets: int) -> tuple[int, ...]:
     return tuple(reversed(sides))
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """The costs of one tile of targets, `{"tile": (c1, c2, ...)}`: the whole grid for a mask that is made at once."""
-    if reason := _refusal(problem):
-        return Rejection(NAME, reason)
-    axes = problem.axes
-    assert axes is not None
-    tile = config.get("tile")
-    if set(config) != {"tile"} or not isinstance(tile, tuple) or len(tile) != len(axes):
-        return Rejection(NAME, f"its setting is `tile`, with {count(len(axes), 'side')}")
-    sides = tile_within(axes, tile)
+def _misread(problem: Problem, values: Mapping[str, object]) -> str:
+    del values
+    return f"its setting is `tile`, with {count(len(_axes(problem)), 'side')}"
+
+
+def _fitted(problem: Problem, settings: Impulse) -> Impulse | str:
+    """A tile of targets, no side longer than its axis: the whole grid for a mask that is made at once."""
+    axes = _axes(problem)
+    if len(settings.tile) != len(axes):
+        return _misread(problem, {})
+    sides = tile_within(axes, settings.tile)
     if isinstance(sides, str):
-        return Rejection(NAME, sides)
+        return sides
     if prod(sides) * prod(axes) > MOST_PAIRS:
-        return Rejection(NAME, f"a mask of {prod(sides):,} times {prod(axes):,} nodes is too large to number")
-    return _cost(problem, axes, sides)
+        return f"a mask of {prod(sides):,} times {prod(axes):,} nodes is too large to number"
+    return Impulse(sides)
 
 
-def _refusal(problem: Problem) -> str | None:
+def _odd(problem: Problem) -> Iterator[Impulse]:
+    yield from map(Impulse, odd_tiles(_axes(problem)))
+
+
+def _refuses(problem: Problem) -> str | None:
     """Why the scan has no impulse response."""
     if reason := needs_scalar_gates(problem):
         return reason
@@ -80,9 +90,10 @@ def _refusal(problem: Problem) -> str | None:
     return None
 
 
-def _cost(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Candidate:
+def _cost(problem: Problem, settings: Impulse, _: Target) -> Candidate:
+    axes, tile = _axes(problem), settings.tile
     gates, (response, stored) = gates_stage(problem), _response_stage(problem, axes)
-    mask, (forward, backward) = _mask_stage(problem, axes, tile), _attention_stages(problem, axes, tile)
+    mask, (forward, backward) = _mask_stage(problem, axes, tile), _attention_stages(problem, axes, settings)
     item, targets, nodes = problem.accumulator, prod(tile), prod(axes)
     passes = shared_passes(problem)
     products = problem.batch * problem.heads * passes * targets * nodes * item
@@ -91,7 +102,7 @@ def _cost(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Can
     ops = gate_ops(problem) + 90 + 60 * len(axes)
     return Candidate(
         NAME,
-        freeze({"tile": tile}),
+        settings,
         (gates, response, mask, forward),
         (backward, adjoint(mask), adjoint(response), adjoint(gates)),
         memory_forward=problem.io_bytes + stored + 2 * products + 2 * masks,
@@ -115,26 +126,23 @@ def _response_stage(problem: Problem, axes: tuple[int, ...]) -> tuple[Stage, int
     return stage, (numbers + profile) * problem.accumulator
 
 
-def _counts(axes: tuple[int, ...], tile: tuple[int, ...]) -> int:
-    return prod(-(-size // side) for size, side in zip(axes, tile, strict=True))
-
-
 def _mask_stage(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Stage:
     """Masks cut out of the response, once for all of the batch; and the products that they are multiplied with, where those of
     a tile do not stay in a cache."""
     masks = problem.heads * shared_passes(problem) * prod(tile) * prod(axes)
     passes = PASSES * problem.batch + 2 if problem.batch * masks * problem.accumulator > CACHE else 1
-    numbers = _counts(axes, tile) * masks
+    numbers = tiling(axes, tile).count * masks
     return Stage("masks", "vector", numbers, passes * numbers * problem.accumulator, ops=2 * len(axes))
 
 
-def _attention_stages(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> tuple[Stage, Stage]:
+def _attention_stages(problem: Problem, axes: tuple[int, ...], settings: Impulse) -> tuple[Stage, Stage]:
     """Attention forward and backward: of tiles the backward pass makes the scores again, and it adds every tile's share to the
     gradients of all keys and values."""
-    if tile == axes:
+    tile = settings.tile
+    if settings.whole(axes):
         whole = attention_stage(problem, 1, prod(axes), shared_passes(problem))
         return whole, adjoint(whole)
-    count, item = _counts(axes, tile), problem.accumulator
+    count, item = tiling(axes, tile).count, problem.accumulator
     products = problem.batch * problem.heads * shared_passes(problem) * count
     pairs = products * prod(tile) * prod(axes)
     forward = Stage(
@@ -150,4 +158,15 @@ def _attention_stages(problem: Problem, axes: tuple[int, ...], tile: tuple[int, 
     return forward, replace(backward, bytes=backward.bytes + added, products=5 * products)
 
 
-STRATEGY = Strategy(NAME, "one impulse response for gates that are the same everywhere", propose, build)
+STRATEGY = Strategy(
+    NAME,
+    "one impulse response for gates that are the same everywhere",
+    Impulse,
+    _refuses,
+    _propose,
+    _fitted,
+    _misread,
+    _cost,
+    _odd,
+    offers=Offers(gating=True),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import cast
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -13,13 +14,12 @@ from stmlang.lower.operands import Operands, flip, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Tables, Whole
 from stmlang.scan.scan import Direction
 from stmlang.strategies.impulse.response import Gates, impulse_response
+from stmlang.strategies.impulse.settings import Impulse
 from stmlang.strategies.impulse.toeplitz import attend_tiles, attend_whole, profile, tile_tables, toeplitz
 
 
-def _tile(context: LoweringContext) -> tuple[int, ...]:
-    tile = context.config["tile"]
-    assert isinstance(tile, tuple)
-    return tile
+def _settings(context: LoweringContext) -> Impulse:
+    return cast(Impulse, context.settings)
 
 
 def _axes(context: LoweringContext) -> tuple[int, ...]:
@@ -28,8 +28,8 @@ def _axes(context: LoweringContext) -> tuple[int, ...]:
 
 
 def _tables(context: LoweringContext) -> Tables:
-    axes, tile = _axes(context), _tile(context)
-    return () if tile == axes else tile_tables(axes, tile)
+    axes, settings = _axes(context), _settings(context)
+    return () if settings.whole(axes) else tile_tables(axes, settings.tile)
 
 
 def _responses(context: LoweringContext, operands: Operands) -> Array:
@@ -42,15 +42,15 @@ def _responses(context: LoweringContext, operands: Operands) -> Array:
 
 def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
     """Directions that are summed are one profile before the single attention pass."""
-    axes, tile, scan = _axes(context), _tile(context), context.problem.scan
+    axes, settings, scan = _axes(context), _settings(context), context.problem.scan
     seen = profile(_responses(context, operands), scan.directions)
     if scan.combine == "sum":
         seen = _summed(seen)
     senses = scan.directions[0].senses
     query, key, value = (flip(part[0], senses, 1) for part in operands.inputs)
-    if tile == axes:
+    if settings.whole(axes):
         return attend_whole(seen, query, key, value)
-    return attend_tiles(tables, tile, seen, query, key, value)
+    return attend_tiles(tables, settings.tile, seen, query, key, value)
 
 
 def _summed(profiles: Array) -> Array:

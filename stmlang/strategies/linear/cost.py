@@ -6,36 +6,26 @@ With chunks of `c` nodes the work is `4 N d (c + d)`, memory that of the inputs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
-from stmlang.cost.chains import chunk_of, chunk_sizes, needs_chain
+from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_chain, odd_chunks
 from stmlang.cost.problem import Problem
+from stmlang.cost.target import Target
 from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
+from stmlang.strategies.base import Strategy
 
 NAME = "linear"
 CHUNKS = (16, 32, 64, 128, 256)
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+def _propose(problem: Problem) -> Sequence[Chunk]:
     """Chunks of a few sizes, and the whole chain where it is short."""
-    if reason := _refusal(problem):
-        return [Rejection(NAME, reason)]
-    return [_cost(problem, size) for size in chunk_sizes(problem, CHUNKS)]
+    return chunk_sizes(problem, CHUNKS)
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """The costs of `{"chunk": nodes in a chunk}`."""
-    if reason := _refusal(problem):
-        return Rejection(NAME, reason)
-    chunk = chunk_of(problem, config)
-    if isinstance(chunk, str):
-        return Rejection(NAME, chunk)
-    return _cost(problem, chunk)
-
-
-def _refusal(problem: Problem) -> str | None:
+def _refuses(problem: Problem) -> str | None:
     """Why the scan is none that linear attention could be."""
     if reason := needs_chain(problem):
         return reason
@@ -61,15 +51,15 @@ class _Sizes:
     seen: int
 
     @classmethod
-    def of(cls, problem: Problem, chunk: int) -> _Sizes:
-        depth = max(chunk - 1, 0).bit_length()
+    def of(cls, problem: Problem, settings: Chunk) -> _Sizes:
+        depth = max(settings.chunk - 1, 0).bit_length()
         indices = problem.scan.gate("transition").indices
         score, seen = (max(1, depth) if index in indices else 1 for index in ("key", "value"))
-        return cls(chunk, problem.key, problem.value, depth, -(-problem.counts.nodes // chunk), score, seen)
+        return cls(settings.chunk, problem.key, problem.value, depth, settings.count(problem.counts.nodes), score, seen)
 
 
-def _cost(problem: Problem, chunk: int) -> Candidate:
-    sizes = _Sizes.of(problem, chunk)
+def _cost(problem: Problem, settings: Chunk, _: Target) -> Candidate:
+    sizes, chunk = _Sizes.of(problem, settings), settings.chunk
     lanes, item = problem.lanes, problem.accumulator
     gates, forward, backward = gates_stage(problem), _forward(problem, sizes), _backward(problem, sizes)
     inside = lanes * item * ((sizes.score + sizes.seen + 2) * chunk * chunk + 4 * chunk * (sizes.key + sizes.value))
@@ -80,7 +70,7 @@ def _cost(problem: Problem, chunk: int) -> Candidate:
     ops = gate_ops(problem) + 90 + 20 * sizes.depth * (2 if sizes.score * sizes.seen > 1 else 1)
     return Candidate(
         NAME,
-        freeze({"chunk": chunk}),
+        settings,
         (gates, *forward),
         (*backward, adjoint(gates)),
         memory_forward=problem.io_bytes + turned + outputs + inside + 2 * states,
@@ -134,4 +124,14 @@ def _backward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
     )
 
 
-STRATEGY = Strategy(NAME, "chunks of a chain, one state between them", propose, build)
+STRATEGY = Strategy(
+    NAME,
+    "chunks of a chain, one state between them",
+    Chunk,
+    _refuses,
+    _propose,
+    fitted_chunk,
+    chunk_misread,
+    _cost,
+    odd_chunks,
+)

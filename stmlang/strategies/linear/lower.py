@@ -9,11 +9,12 @@ with source and mark drawn into k and q, and `L`, `into`, `out`, `through` the p
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from stmlang.cost.chains import Chunk
 from stmlang.lower.block import contract
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.operands import STATE_AXES, Operands
@@ -40,8 +41,7 @@ class Nodes(NamedTuple):
 def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
     del tables
     directions, heads, length = operands.value.shape[:3]
-    size = context.config["chunk"]
-    assert isinstance(size, int)
+    size = cast(Chunk, context.settings).chunk
 
     def first(array: Array) -> Array:
         """`(direction, head, node, ...)` as `(node, lane, ...)`: where there is one direction, as callers hold it."""

@@ -1,80 +1,27 @@
 """Graphs at run time: rows of path weights, level by level, and attention in blocks of the cells that graphs lie in.
 
-A row has as many numbers as a cell has places, where a state has key times value; levels are as many as for any sweep.
+Rows are those of edges; levels are as many as for any sweep over them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.cost.candidate import Candidate
+from stmlang.cost.packed import needs_cells, packed_cost
 from stmlang.cost.problem import Problem
-from stmlang.cost.sweeps import Profile, edge_profile, needs_line_edges, row_profile, step_shape
-from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, shared_passes, takes_no_settings
-from stmlang.graph.buckets import MOST_PACKED
-from stmlang.graph.limits import LARGEST
+from stmlang.cost.sweeps import edge_profile, needs_line_edges
+from stmlang.cost.target import Target
+from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "packed"
-STEP_PASSES = 6
-"""How often a step reads or writes the rows of its arcs."""
-ROW_PASSES = 6
-"""How often the rows of all items are written or read around the sweep."""
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """One candidate for graphs that fit into cells."""
-    yield build(problem, {})
+def _refuses(problem: Problem) -> str | None:
+    """Graphs that fit into cells, with scalar gates."""
+    return needs_cells(problem) or needs_line_edges(problem)
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """It has no settings."""
-    if reason := takes_no_settings(config) or needs_cells(problem) or needs_line_edges(problem):
-        return Rejection(NAME, reason)
+def _cost(problem: Problem, _: Target) -> Candidate:
     return packed_cost(NAME, problem, edge_profile(problem, None), problem.counts.edges)
 
 
-def needs_cells(problem: Problem) -> str | None:
-    """Why graphs cannot be packed into cells; None where they can."""
-    room = problem.room
-    if room is None:
-        return "it is for graphs that come at run time"
-    if room.cells == 0:
-        return f"it packs graphs of at most {MOST_PACKED:,} nodes, and here one has more"
-    rows = problem.directions * room.rows(room.line_edges) * room.cell
-    if rows > LARGEST:
-        return f"its rows have {rows:,} places, more than {LARGEST:,}"
-    return needs_scalar_gates(problem)
-
-
-def packed_cost(name: str, problem: Problem, profile: Profile, items: int) -> Candidate:
-    """The costs of rows of so many items, the levels of whose sweep have the arcs of `profile`."""
-    room = problem.room
-    assert room is not None
-    cell, counts, item = room.cell, problem.counts, problem.accumulator
-    profile = row_profile(profile, room)
-    width = step_shape(problem, profile, cell).width
-    steps = problem.directions * profile.steps(width)
-    arcs = problem.batch * problem.heads * steps * width
-    rows = problem.lanes * room.rows(counts.nodes + counts.edges + 2 * items) * cell
-    sweep = Stage("sweep of rows", "vector", 2 * arcs * cell, STEP_PASSES * arcs * cell * item, steps=steps, ops=20)
-    around = Stage("rows of nodes", "vector", 2 * rows, ROW_PASSES * rows * item, ops=30)
-    blocks = problem.batch * problem.heads * shared_passes(problem) * (room.cells + room.pairs)
-    pairs = blocks * cell * cell
-    flops = 2 * pairs * (problem.key + problem.value)
-    attention = Stage("attention in blocks", "matmul", flops, 3 * pairs * item + problem.io_bytes, products=2 * blocks)
-    gates = gates_stage(problem)
-    ops = gate_ops(problem) + 200 * problem.directions
-    held = (rows + 2 * pairs) * item
-    return Candidate(
-        name,
-        (),
-        (gates, sweep, around, attention),
-        (adjoint(attention), adjoint(around), adjoint(sweep, 1.2, 1.2), adjoint(gates)),
-        memory_forward=problem.io_bytes + 2 * held,
-        memory_backward=2 * problem.io_bytes + 4 * held,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
-    )
-
-
-STRATEGY = Strategy(NAME, "rows of path weights, attention in blocks", propose, build, at_run_time=True)
+STRATEGY = plain_strategy(NAME, "rows of path weights, attention in blocks", _refuses, _cost, offers=Offers(at_run_time=True))

@@ -5,11 +5,11 @@ Work `4 N^2 d` and the merges, memory `N^2`, sequential steps only as many as th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Strategy
+from stmlang.cost.candidate import Candidate
 from stmlang.cost.problem import Problem
+from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import needs_line_edges
+from stmlang.cost.target import Target
 from stmlang.cost.work import (
     TRAINING_OPS,
     adjoint,
@@ -22,30 +22,28 @@ from stmlang.cost.work import (
     ragged_merges,
     regular_merges,
     shared_passes,
-    takes_no_settings,
 )
+from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "parallel"
 MOST_NODES = 46_340
 """Beyond, one head's matrix has 2^31 entries."""
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """One candidate wherever gates are scalars."""
-    yield build(problem, {})
-
-
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """It has no settings."""
-    if reason := takes_no_settings(config):
-        return Rejection(NAME, reason)
+def _refuses(problem: Problem) -> str | None:
+    """Gates are scalars."""
     if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
-        return Rejection(NAME, reason)
+        return reason
     nodes = problem.counts.nodes
     if nodes == 0:
-        return Rejection(NAME, "there are no nodes to build a gating matrix for")
+        return "there are no nodes to build a gating matrix for"
     if nodes > MOST_NODES:
-        return Rejection(NAME, f"a gating matrix over {nodes:,} nodes is too large to number (at most {MOST_NODES:,})")
+        return f"a gating matrix over {nodes:,} nodes is too large to number (at most {MOST_NODES:,})"
+    return None
+
+
+def _cost(problem: Problem, _: Target) -> Candidate:
+    nodes = problem.counts.nodes
     merges = list(regular_merges(problem.axes) if problem.axes is not None else ragged_merges(problem, nodes))
     build_matrix, largest = merge_stage(problem, merges)
     attention = attention_stage(problem, 1, nodes, shared_passes(problem))
@@ -56,7 +54,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     ops = gate_ops(problem) + merge_ops(problem, merges)
     return Candidate(
         NAME,
-        (),
+        NoSettings(),
         (gates, build_matrix, attention),
         (adjoint(attention), adjoint(build_matrix), adjoint(gates)),
         memory_forward=forward,
@@ -66,4 +64,4 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     )
 
 
-STRATEGY = Strategy(NAME, "gating matrix by merges, one attention pass", propose, build)
+STRATEGY = plain_strategy(NAME, "gating matrix by merges, one attention pass", _refuses, _cost, offers=Offers(gating=True))

@@ -7,16 +7,20 @@ line of the grid; training keeps those along the first axis once for each slab o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isqrt, prod
+from typing import cast
 
 import numpy as np
 
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
-from stmlang.cost.tiles import tile_within
+from stmlang.cost.target import Target
+from stmlang.cost.tiles import Tiling, odd_tiles, tile_within
 from stmlang.cost.work import TRAINING_OPS, adjoint, boundary, gate_ops, gates_stage, needs_scalar_gates
+from stmlang.strategies.base import Strategy
+from stmlang.strategies.raster.settings import Raster
 
 NAME = "raster"
 SIDES = (2, 4, 8)
@@ -33,46 +37,22 @@ ADJOINT = 3.4
 """A sweep's adjoint to the sweep: twice the work, half of it in products of transposed matrices, which are slower."""
 
 
-@dataclass(frozen=True)
-class Cut:
-    """A grid cut into tiles and, along its first axis, segments; filled up where sides do not divide its sizes."""
-
-    tile: tuple[int, ...]
-    tiles: tuple[int, ...]
-    segments: int
-
-    @property
-    def nodes(self) -> int:
-        return prod(self.tile)
-
-    @property
-    def edges(self) -> int:
-        return boundary(self.tile)
-
-    @property
-    def count(self) -> int:
-        return prod(self.tiles)
-
-    @property
-    def kept(self) -> int:
-        """How many times over a backward pass holds the states that move along the first axis."""
-        return self.tiles[0] if self.segments == 1 else self.segments + self.tiles[0] // self.segments
+def _axes(problem: Problem) -> tuple[int, ...]:
+    assert problem.axes is not None
+    return problem.axes
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """Tiles of a few sizes."""
-    if reason := _refusal(problem):
-        return [Rejection(NAME, reason)]
-    axes = problem.axes
-    assert axes is not None
-    return [_cost(problem, cut) for cut in proposed(axes)]
-
-
-def proposed(axes: tuple[int, ...]) -> Iterator[Cut]:
+def _propose(problem: Problem) -> Sequence[Raster]:
     """Cubes, as nearly as equal parts of every axis allow; of many slabs about as many segments as slabs in each."""
-    for tile in dict.fromkeys(tuple(_equal_part(size, side) for size in axes) for side in SIDES):
-        slabs = -(-axes[0] // tile[0])
-        yield _cut(axes, tile, isqrt(slabs) if slabs >= MANY_SLABS else 1)
+    axes = _axes(problem)
+    tiles = dict.fromkeys(tuple(_equal_part(size, side) for size in axes) for side in SIDES)
+    slabs = [-(-axes[0] // tile[0]) for tile in tiles]
+    return [Raster(tile, isqrt(count) if count >= MANY_SLABS else 1) for tile, count in zip(tiles, slabs, strict=True)]
+
+
+def _kept(cut: Tiling, segments: int) -> int:
+    """How many times over a backward pass holds the states that move along the first axis."""
+    return cut.tiles[0] if segments == 1 else segments + cut.tiles[0] // segments
 
 
 def _equal_part(size: int, wanted: int) -> int:
@@ -80,26 +60,36 @@ def _equal_part(size: int, wanted: int) -> int:
     return -(-size // -(-size // wanted))
 
 
-def _cut(axes: tuple[int, ...], tile: tuple[int, ...], segments: int) -> Cut:
-    first, *others = (-(-size // side) for size, side in zip(axes, tile, strict=True))
-    return Cut(tile, (-(-first // segments) * segments, *others), segments)
+def _misread(problem: Problem, values: Mapping[str, object]) -> str:
+    axes, tile = _axes(problem), values.get("tile")
+    if (
+        {"tile"} <= set(values) <= {"tile", "segments"}
+        and isinstance(tile, tuple)
+        and len(cast(tuple[object, ...], tile)) == len(axes)
+    ):
+        return _wrong_segments(axes)
+    return f"its settings are `tile`, with {len(axes)} sides, and `segments`"
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """The costs of `{"tile": (c1, c2, ...), "segments": s}`, one segment where they are left out."""
-    if reason := _refusal(problem):
-        return Rejection(NAME, reason)
-    axes = problem.axes
-    assert axes is not None
-    tile, segments = config.get("tile"), config.get("segments", 1)
-    if not {"tile"} <= set(config) <= {"tile", "segments"} or not isinstance(tile, tuple) or len(tile) != len(axes):
-        return Rejection(NAME, f"its settings are `tile`, with {len(axes)} sides, and `segments`")
-    if not isinstance(segments, int) or not 1 <= segments <= axes[0]:
-        return Rejection(NAME, f"there is at least one segment, and at most {axes[0]}, one for each place on the first axis")
-    sides = tile_within(axes, tile)
-    if isinstance(sides, str):
-        return Rejection(NAME, sides)
-    return _cost(problem, _cut(axes, sides, segments))
+def _wrong_segments(axes: tuple[int, ...]) -> str:
+    return f"there is at least one segment, and at most {axes[0]}, one for each place on the first axis"
+
+
+def _fitted(problem: Problem, settings: Raster) -> Raster | str:
+    """A tile no side of which is longer than its axis."""
+    axes, segments = _axes(problem), settings.segments
+    if len(settings.tile) != len(axes):
+        return _misread(problem, {})
+    if not 1 <= segments <= axes[0]:
+        return _wrong_segments(axes)
+    sides = tile_within(axes, settings.tile)
+    return sides if isinstance(sides, str) else Raster(sides, segments)
+
+
+def _odd(problem: Problem) -> Iterator[Raster]:
+    axes = _axes(problem)
+    single, odd = odd_tiles(axes)
+    yield from (Raster(single), Raster(odd, min(2, axes[0])))
 
 
 def unturned(problem: Problem) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
@@ -113,7 +103,7 @@ def unturned(problem: Problem) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
     return straight, pure
 
 
-def _refusal(problem: Problem) -> str | None:
+def _refuses(problem: Problem) -> str | None:
     """Why the scan cannot be swept."""
     if problem.axes is None:
         return "it needs a grid, whose lines all have states of their own"
@@ -124,17 +114,18 @@ def _refusal(problem: Problem) -> str | None:
     return needs_scalar_gates(problem)
 
 
-def _cost(problem: Problem, cut: Cut) -> Candidate:
+def _cost(problem: Problem, settings: Raster, _: Target) -> Candidate:
+    cut, segments = settings.cut(_axes(problem)), settings.segments
     gates, matrices, sweep = gates_stage(problem), _matrices(problem, cut), _sweep(problem, cut)
     backward = adjoint(sweep, ADJOINT, ADJOINT)
     # A slab's states are made again, but nothing is read of them; and those of a segment once more.
     again = Stage("raster sweep, again", sweep.kind, sweep.flops // 2, sweep.bytes // 2, sweep.steps)
-    repeated = (matrices, again, again) if cut.segments > 1 else (again,)
+    repeated = (matrices, again, again) if segments > 1 else (again,)
     ops = gate_ops(problem) + 400
-    forward, training = _memory(problem, cut)
+    forward, training = _memory(problem, cut, segments)
     return Candidate(
         NAME,
-        freeze({"tile": cut.tile, "segments": cut.segments}),
+        settings,
         (gates, matrices, sweep),
         (*repeated, replace(backward, steps=sweep.steps, ops=sweep.ops), adjoint(matrices), adjoint(gates)),
         memory_forward=forward,
@@ -144,21 +135,21 @@ def _cost(problem: Problem, cut: Cut) -> Candidate:
     )
 
 
-def _memory(problem: Problem, cut: Cut) -> tuple[int, int]:
+def _memory(problem: Problem, cut: Tiling, segments: int) -> tuple[int, int]:
     """Peak bytes of inference and training: inputs in every direction's own order and again tile by tile, a segment's matrices,
     border states, and what the backward pass keeps of them."""
     lanes, item = problem.lanes, problem.accumulator
-    filled = [count * side for count, side in zip(cut.tiles, cut.tile, strict=True)]
+    filled = cut.sizes
     inputs = lanes * prod(filled) * (2 * problem.key + 2 * problem.value) * item
-    matrices = lanes * cut.count // cut.segments * (cut.nodes + cut.edges) ** 2 * item
-    lines = lanes * boundary(tuple(filled)) * problem.state * item
+    matrices = lanes * cut.count // segments * (cut.nodes + cut.edges) ** 2 * item
+    lines = lanes * boundary(filled) * problem.state * item
     slab = lanes * prod(cut.tiles[1:]) * cut.edges * problem.state * item
-    kept = lanes * prod(filled[1:]) * problem.state * item * cut.kept
+    kept = lanes * prod(filled[1:]) * problem.state * item * _kept(cut, segments)
     forward = problem.io_bytes + 2 * inputs + 2 * matrices + 2 * lines
     return forward, 2 * problem.io_bytes + 3 * inputs + 5 * matrices + 3 * lines + slab + kept
 
 
-def _matrices(problem: Problem, cut: Cut) -> Stage:
+def _matrices(problem: Problem, cut: Tiling) -> Stage:
     """The recurrence inside tiles, every node with a row of numbers for the edges and nodes of its tile; all tiles at once."""
     rank = len(cut.tile)
     sources = problem.lanes * cut.count * (cut.nodes + cut.edges)
@@ -167,7 +158,7 @@ def _matrices(problem: Problem, cut: Cut) -> Stage:
     return Stage("tile matrices", "vector", flops, moved, steps=cut.nodes, ops=12)
 
 
-def _sweep(problem: Problem, cut: Cut) -> Stage:
+def _sweep(problem: Problem, cut: Tiling) -> Stage:
     """Reading, writing and passing on the border states, and attention inside a tile.
 
     A node reads one state of a straight axis and those of all lines of another, and so on: see `tile.py` beside this.
@@ -183,4 +174,14 @@ def _sweep(problem: Problem, cut: Cut) -> Stage:
     return Stage("raster sweep", "matmul", tiles * int(SMALL * (border + inside)), moved, steps=cut.count, products=products)
 
 
-STRATEGY = Strategy(NAME, "tiles in raster order, states between them", propose, build)
+STRATEGY = Strategy(
+    NAME,
+    "tiles in raster order, states between them",
+    Raster,
+    _refuses,
+    _propose,
+    _fitted,
+    _misread,
+    _cost,
+    _odd,
+)

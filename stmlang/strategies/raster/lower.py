@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from stmlang.lower.operands import Operands, Scalars, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Stepwise, Tables, no_tables
 from stmlang.strategies.raster.cost import unturned
 from stmlang.strategies.raster.loop import States, in_segments, walk
+from stmlang.strategies.raster.settings import Raster
 from stmlang.strategies.raster.tile import Tile, TileGates, Turns, exchange, tile_gates
 
 
@@ -34,13 +35,10 @@ class Part(NamedTuple):
 
 def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
     del tables
-    axes, tile, segments = context.axes, context.config["tile"], context.config["segments"]
+    axes, settings = context.axes, cast(Raster, context.settings)
     assert axes is not None
-    assert isinstance(tile, tuple)
-    assert isinstance(segments, int)
-    tiles = [-(-size // side) for size, side in zip(axes, tile, strict=True)]
-    tiles[0] = -(-tiles[0] // segments) * segments
-    target = [count * side for count, side in zip(tiles, tile, strict=True)]
+    cut, segments = settings.cut(axes), settings.segments
+    tile, tiles, target = cut.tile, cut.tiles, cut.sizes
     operands = pad_grid(operands, axes, target)
     lead, border = initial.shape[:2], pad_border(initial, axes, target)
     entering = _entering(lanes_of(jnp.squeeze(border, 3)), tiles, tile)

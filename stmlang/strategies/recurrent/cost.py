@@ -6,31 +6,27 @@ topology and every kind of transition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy
+from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
+from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import EDGE_PASSES, edge_profile, level_sweep, matrix_width, needs_line_edges
-from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, takes_no_settings
+from stmlang.cost.target import Target
+from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
+from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "recurrent"
 STATE_PASSES = 12
 """How often a step of a grid's wavefronts reads or writes numbers of its states: measured, against the bandwidth, on a CPU."""
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
-    """Always one candidate."""
-    yield build(problem, {})
+def _refuses(problem: Problem) -> str | None:
+    """Everything whose pairs of edges can be numbered."""
+    return needs_line_edges(problem) if problem.axes is None else None
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """It has no settings."""
-    if reason := takes_no_settings(config):
-        return Rejection(NAME, reason)
+def _cost(problem: Problem, _: Target) -> Candidate:
     counts, item = problem.counts, problem.accumulator
     if problem.axes is None:
-        if reason := needs_line_edges(problem):
-            return Rejection(NAME, reason)
         profile, held = edge_profile(problem, problem.dag), counts.edges + counts.entering
         return level_sweep(NAME, problem, profile, EDGE_PASSES, held, counts.slots)
     sweep = _sweep(problem)
@@ -41,7 +37,7 @@ def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Re
     ops = gate_ops(problem) + 240
     return Candidate(
         NAME,
-        (),
+        NoSettings(),
         (gates, sweep),
         (_adjoint_sweep(sweep, stored), adjoint(gates)),
         memory_forward=problem.io_bytes + alive,
@@ -83,4 +79,4 @@ def _adjoint_sweep(sweep: Stage, stored: int) -> Stage:
     )
 
 
-STRATEGY = Strategy(NAME, "sweep over topological levels", propose, build, at_run_time=True)
+STRATEGY = plain_strategy(NAME, "sweep over topological levels", _refuses, _cost, offers=Offers(at_run_time=True))

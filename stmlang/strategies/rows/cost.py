@@ -7,12 +7,13 @@ matrices are of one size with and without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.chains import odd_length
 from stmlang.cost.problem import Problem
+from stmlang.cost.target import Target
 from stmlang.cost.work import (
     DISPATCHED,
     TRAINING_OPS,
@@ -23,6 +24,8 @@ from stmlang.cost.work import (
     over_sources,
     shared_passes,
 )
+from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.rows.settings import Cut, Rows
 
 NAME = "rows"
 LONGEST = 8
@@ -42,52 +45,23 @@ TABLE_PASSES = 8
 """How often a number of a row's matrices is written or read while they are made."""
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Rows along an axis, `runs` first runs of `rows` each (the last ones filled up), and how many targets are worked on at a
-    time."""
-
-    axis: int
-    rows: int
-    runs: int
-    width: int
-    targets: int
-
-    @property
-    def run(self) -> int:
-        """Nodes of a first run."""
-        return self.rows * self.width
-
-    @property
-    def nodes(self) -> int:
-        return self.runs * self.run
-
-    @property
-    def levels(self) -> int:
-        return self.runs.bit_length() - 1
-
-    def tile(self, level: int) -> int:
-        """Targets that are worked on at a time where runs are `2^level` first runs long."""
-        size = self.run << level
-        while size > self.targets and size % 2 == 0:
-            size //= 2
-        return size
-
-    def streams(self, level: int) -> bool:
-        """Whether a level's blocks are worked on part by part."""
-        return self.tile(level) < self.run << level
+def _axes(problem: Problem) -> tuple[int, ...]:
+    assert problem.axes is not None
+    return problem.axes
 
 
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+def _propose(problem: Problem) -> Sequence[Rows] | str:
     """Rows across the longest axis; first runs of up to `LONGEST` rows; whole blocks and streamed ones."""
-    if reason := _refusal(problem):
-        return [Rejection(NAME, reason)]
-    axes = problem.axes
-    assert axes is not None
-    axis = axes.index(max(axes))
-    cuts = [_cut(axes, axis, rows, targets) for rows in _lengths(axes[axis]) for targets in (prod(axes), TARGETS)]
-    streams = [cut for cut in cuts if cut.targets == prod(axes) or any(cut.streams(level) for level in range(cut.levels))]
-    return [_cost(problem, cut) for cut in streams if _fits(cut)] or [Rejection(NAME, "no block of its pairs can be numbered")]
+    axes = _axes(problem)
+    axis, nodes = axes.index(max(axes)), prod(axes)
+    listed = [Rows(axis, rows, targets) for rows in _lengths(axes[axis]) for targets in (nodes, TARGETS)]
+    settings = [entry for entry in listed if entry.targets == nodes or _streams(entry.cut(axes))]
+    return [entry for entry in settings if _fits(entry.cut(axes))] or "no block of its pairs can be numbered"
+
+
+def _streams(cut: Cut) -> bool:
+    """Whether the blocks of any level are worked on part by part."""
+    return any(cut.streams(level) for level in range(cut.levels))
 
 
 def _lengths(size: int) -> Iterator[int]:
@@ -96,41 +70,35 @@ def _lengths(size: int) -> Iterator[int]:
     yield from sorted(length for length in found if length <= LONGEST)
 
 
-def _cut(axes: tuple[int, ...], axis: int, rows: int, targets: int) -> Cut:
-    runs = 1
-    while rows * runs < axes[axis]:
-        runs *= 2
-    return Cut(axis, rows, runs, prod(axes) // axes[axis], targets)
-
-
 def _fits(cut: Cut) -> bool:
     largest = max([cut.run**2, *(cut.tile(level) * (cut.run << level) for level in range(cut.levels))])
     return largest <= MOST_PAIRS
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """The costs of settings that were asked for: the axis whose rows are taken, `rows` of a first run, `targets` at a time."""
-    if reason := _refusal(problem):
-        return Rejection(NAME, reason)
-    axes = problem.axes
-    assert axes is not None
-    axis, rows, targets = (config.get(name) for name in ("axis", "rows", "targets"))
-    if set(config) != {"axis", "rows", "targets"} or not all(isinstance(value, int) for value in (axis, rows, targets)):
-        return Rejection(NAME, "its settings are the numbers `axis`, `rows` and `targets`")
-    assert isinstance(axis, int)
-    assert isinstance(rows, int)
-    assert isinstance(targets, int)
+def _misread(problem: Problem, values: Mapping[str, object]) -> str:
+    del problem, values
+    return "its settings are the numbers `axis`, `rows` and `targets`"
+
+
+def _fitted(problem: Problem, settings: Rows) -> Rows | str:
+    """First runs of as many rows as the axis has at most."""
+    axes, axis = _axes(problem), settings.axis
     if not 0 <= axis < len(axes):
-        return Rejection(NAME, f"the axis is one of 0 to {len(axes) - 1}, not {axis}")
-    if rows < 1 or targets < 1:
-        return Rejection(NAME, f"`rows` and `targets` are positive, not {rows} and {targets}")
-    cut = _cut(axes, axis, min(rows, axes[axis]), targets)
-    if not _fits(cut):
-        return Rejection(NAME, f"blocks of {cut.run:,} nodes with {cut.targets:,} targets are too large to number")
-    return _cost(problem, cut)
+        return f"the axis is one of 0 to {len(axes) - 1}, not {axis}"
+    if settings.rows < 1 or settings.targets < 1:
+        return f"`rows` and `targets` are positive, not {settings.rows} and {settings.targets}"
+    fitting = Rows(axis, min(settings.rows, axes[axis]), settings.targets)
+    cut = fitting.cut(axes)
+    return fitting if _fits(cut) else f"blocks of {cut.run:,} nodes with {cut.targets:,} targets are too large to number"
 
 
-def _refusal(problem: Problem) -> str | None:
+def _odd(problem: Problem) -> Iterator[Rows]:
+    axes = _axes(problem)
+    yield Rows(axis=0, rows=1, targets=1)
+    yield Rows(axis=len(axes) - 1, rows=odd_length(max(axes)), targets=3)
+
+
+def _refuses(problem: Problem) -> str | None:
     if reason := needs_scalar_gates(problem):
         return reason
     if problem.axes is None or len(problem.axes) < 2:
@@ -140,19 +108,19 @@ def _refusal(problem: Problem) -> str | None:
     return None
 
 
-def _cost(problem: Problem, cut: Cut) -> Candidate:
+def _cost(problem: Problem, settings: Rows, _: Target) -> Candidate:
+    cut = settings.cut(_axes(problem))
     gates, tables, attention = gates_stage(problem), _table_stage(problem, cut), _attention_stage(problem, cut)
     laid = Stage("layouts", "vector", 0, (2 + LAYOUT_PASSES * cut.levels) * problem.io_bytes)
     fresh = _fresh_stage(problem, cut)
-    streamed = any(cut.streams(level) for level in range(cut.levels))
     # Streamed, the backward pass makes scores and masks again.
-    backward = adjoint(attention, flops=3.0 if streamed else 2.0, moved=2.5 if streamed else 2.0)
+    backward = adjoint(attention, flops=3.0 if _streams(cut) else 2.0, moved=2.5 if _streams(cut) else 2.0)
     held, kept = _pair_bytes(problem, cut)
     table_bytes = _table_numbers(problem, cut) * problem.accumulator
     ops = gate_ops(problem) + _ops(problem, cut)
     return Candidate(
         NAME,
-        freeze({"axis": cut.axis, "rows": cut.rows, "targets": cut.targets}),
+        settings,
         (gates, tables, laid, attention, fresh),
         (backward, adjoint(fresh), adjoint(laid), adjoint(tables), adjoint(gates)),
         memory_forward=2 * problem.io_bytes + 2 * table_bytes + held,
@@ -227,5 +195,16 @@ def _ops(problem: Problem, cut: Cut) -> int:
     return 60 + 20 * problem.directions + 25 * cut.rows + 90 * cut.levels
 
 
-STRATEGY = Strategy(NAME, "rows of a grid, joined to runs that meet in the edges between them", propose, build)
+STRATEGY = Strategy(
+    NAME,
+    "rows of a grid, joined to runs that meet in the edges between them",
+    Rows,
+    _refuses,
+    _propose,
+    _fitted,
+    _misread,
+    _cost,
+    _odd,
+    offers=Offers(gating=True),
+)
 """Any two axes or more, and no facts but that gates are scalars."""

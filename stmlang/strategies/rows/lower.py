@@ -27,6 +27,7 @@ from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.strategies.rows.settings import Cut, Rows, targets_at_a_time
 from stmlang.strategies.rows.slabs import (
     Joined,
     cut_first,
@@ -37,22 +38,6 @@ from stmlang.strategies.rows.slabs import (
     times_transposed,
     with_declared_nodes,
 )
-
-
-class Layout(NamedTuple):
-    """How a grid is cut: along which axis, of what size; how many rows the first runs hold, and how many such runs there are, a
-    power of two, the last ones filled up; the other axes; and about how many targets are worked on at a time."""
-
-    axis: int
-    size: int
-    rows: int
-    runs: int
-    others: tuple[int, ...]
-    targets: int
-
-    def cut_first(self, entries: Sequence[int]) -> tuple[int, ...]:
-        """What belongs to the axes, that of the cut one first."""
-        return (entries[self.axis], *entries[: self.axis], *entries[self.axis + 1 :])
 
 
 class Runs(NamedTuple):
@@ -69,18 +54,10 @@ class Inputs(NamedTuple):
     value: Float[Array, "lane run node value"]
 
 
-def layout(context: LoweringContext) -> Layout:
-    """The layout that a configuration means."""
+def _cut(context: LoweringContext) -> Cut:
     axes = context.axes
     assert axes is not None
-    axis, rows, targets = (context.config[name] for name in ("axis", "rows", "targets"))
-    assert isinstance(axis, int)
-    assert isinstance(rows, int)
-    assert isinstance(targets, int)
-    runs = 1
-    while rows * runs < axes[axis]:
-        runs *= 2
-    return Layout(axis, axes[axis], rows, runs, axes[:axis] + axes[axis + 1 :], targets)
+    return cast(Rows, context.settings).cut(axes)
 
 
 # --- two neighbours ----------------------------------------------------------------------------------------------------
@@ -129,9 +106,7 @@ def _attended(query: Array, key: Array, value: Array, source: Array, mark: Array
     def part(query: Array, mark: Array) -> Array:
         return _weighed(times_transposed(key, query) * matmul(source, mark), value)
 
-    size = query.shape[-2]
-    while size > targets and size % 2 == 0:
-        size //= 2
+    size = targets_at_a_time(query.shape[-2], targets)
     if size == query.shape[-2]:
         return part(query, mark)
 
@@ -191,9 +166,9 @@ def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | No
 def _rows(context: LoweringContext, tables: Tables, operands: Operands) -> list[Joined]:
     """The first runs of every direction, `(head, run, ., .)`: rows and runs in the direction's own order, nodes of a row in
     declared order."""
-    grid, directions = layout(context), context.problem.scan.directions
+    grid, directions = _cut(context), context.problem.scan.directions
     gates = cut_first(scalars(operands), grid.axis, 1 + len(grid.others))
-    missing = grid.rows * grid.runs - grid.size
+    missing = grid.missing
     before = [missing if direction.senses[grid.axis] < 0 else 0 for direction in directions]
     senses = [grid.cut_first(direction.senses)[1:] for direction in directions]
     runs = joined(with_declared_nodes(rows_of(pad_rows(gates, before, missing), tables), senses, grid.others), grid.rows)
@@ -244,22 +219,22 @@ def _seen(forward: list[list[Array]] | None, backward: list[list[Array]] | None)
     return jnp.concatenate(columns, axis=-1)
 
 
-def _inputs(grid: Layout, operands: Operands, senses: Sequence[int]) -> Inputs:
+def _inputs(grid: Cut, operands: Operands, senses: Sequence[int]) -> Inputs:
     """Queries, keys and values in declared order, `(head, run, node, index)`."""
 
     return Inputs(*(_laid(grid, flip(part[0], senses, 1)) for part in operands.inputs))
 
 
-def _laid(grid: Layout, array: Array) -> Array:
+def _laid(grid: Cut, array: Array) -> Array:
     """`(head, *axes, index)` as `(head, run, node, index)`."""
     array = jnp.moveaxis(array, 1 + grid.axis, 1)
-    missing = grid.rows * grid.runs - grid.size
+    missing = grid.missing
     array = jnp.pad(array, [(0, 0), (0, missing), *((0, 0) for _ in range(array.ndim - 2))])
     return array.reshape(array.shape[0], grid.runs, -1, array.shape[-1])
 
 
 def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
-    scan, grid = context.problem.scan, layout(context)
+    scan, grid = context.problem.scan, _cut(context)
     rows, senses = _rows(context, tables, operands), [direction.senses[grid.axis] for direction in scan.directions]
     inputs = _inputs(grid, operands, scan.directions[0].senses)
     pairs = list(zip(rows, senses, strict=True))
@@ -276,7 +251,7 @@ def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Ar
     return jnp.stack([_unlaid(grid, part) for part in found])
 
 
-def _unlaid(grid: Layout, array: Array) -> Array:
+def _unlaid(grid: Cut, array: Array) -> Array:
     """`(head, node, value)` as `(head, *axes, value)`."""
     array = array.reshape(array.shape[0], -1, *grid.others, array.shape[-1])[:, : grid.size]
     return jnp.moveaxis(array, 1, 1 + grid.axis)
@@ -289,7 +264,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
 
 def _tables(context: LoweringContext) -> Tables:
     """The levels at which places in a row of one axis part."""
-    others = layout(context).others
+    others = _cut(context).others
     return partings(others[0]) if len(others) == 1 else ()
 
 

@@ -7,12 +7,15 @@ at once, or those of a few lines of targets at a time, and then memory is `N (X 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from stmlang.cost.candidate import Candidate, ConfigValue, Rejection, Stage, Strategy, freeze
+from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.chains import odd_length
 from stmlang.cost.problem import Problem
+from stmlang.cost.target import Target
 from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, over_sources, shared_passes
-from stmlang.facts import Facts
+from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.separable.settings import Lines, Separable, first_axis, lines_of
 
 NAME = "separable"
 MOST_PAIRS = 46_340**2
@@ -37,38 +40,41 @@ CARRY_PASSES = 3
 """How often a number that all blocks add to is written or read for each."""
 
 
-def first_axis(facts: Facts) -> int | None:
-    """The axis of a grid of two that paths walk along first; None where both turns are possible."""
-    allowed = facts.bounds.allowed
-    return None if allowed.shape != (2, 2) or (allowed[0, 1] and allowed[1, 0]) else 0 if allowed[1, 0] else 1
-
-
-def propose(problem: Problem) -> Iterable[Candidate | Rejection]:
+def _propose(problem: Problem) -> Sequence[Separable] | str:
     """All pairs at once, and blocks of a few lines of targets."""
-    if reason := _refusal(problem):
-        return [Rejection(NAME, reason)]
-    lines, size = _sides(problem)
-    most = [rows for rows in (*BLOCKS, lines) if rows <= lines and rows * size * lines * size <= MOST_PAIRS]
-    return [_cost(problem, lines, size, rows) for rows in dict.fromkeys(most)]
+    lines = _lines(problem)
+    rows = [rows for rows in (*BLOCKS, lines.count) if rows <= lines.count and _pairs(lines, rows) <= MOST_PAIRS]
+    return [Separable(count) for count in dict.fromkeys(rows)] or _too_many(lines, 1)
 
 
-def build(problem: Problem, config: Mapping[str, ConfigValue]) -> Candidate | Rejection:
-    """The costs of blocks of `{"rows": b}` lines of targets: as many as there are lines for all pairs at once."""
-    if reason := _refusal(problem):
-        return Rejection(NAME, reason)
-    rows = config.get("rows")
-    if set(config) != {"rows"} or not isinstance(rows, int):
-        return Rejection(NAME, "its setting is `rows`, the lines of targets in a block")
-    if rows < 1:
-        return Rejection(NAME, f"a block has a positive number of lines, not {rows}")
-    lines, size = _sides(problem)
-    rows = min(rows, lines)
-    if rows * size * lines * size > MOST_PAIRS:
-        return Rejection(NAME, f"{rows * size:,} targets times {lines * size:,} nodes are too many pairs to number")
-    return _cost(problem, lines, size, rows)
+def _pairs(lines: Lines, rows: int) -> int:
+    """Of a block's targets with all sources."""
+    return rows * lines.size * lines.nodes
 
 
-def _refusal(problem: Problem) -> str | None:
+def _too_many(lines: Lines, rows: int) -> str:
+    return f"{rows * lines.size:,} targets times {lines.nodes:,} nodes are too many pairs to number"
+
+
+def _misread(problem: Problem, values: Mapping[str, object]) -> str:
+    del problem, values
+    return "its setting is `rows`, the lines of targets in a block"
+
+
+def _fitted(problem: Problem, settings: Separable) -> Separable | str:
+    """Blocks of as many lines of targets as there are at most."""
+    if settings.rows < 1:
+        return f"a block has a positive number of lines, not {settings.rows}"
+    lines = _lines(problem)
+    rows = min(settings.rows, lines.count)
+    return _too_many(lines, rows) if _pairs(lines, rows) > MOST_PAIRS else Separable(rows)
+
+
+def _odd(problem: Problem) -> Iterator[Separable]:
+    yield from (Separable(1), Separable(odd_length(max(problem.axes or (1,)))))
+
+
+def _refuses(problem: Problem) -> str | None:
     """Why the gating matrix is no product of two tables."""
     if reason := needs_scalar_gates(problem):
         return reason
@@ -81,19 +87,17 @@ def _refusal(problem: Problem) -> str | None:
     return None
 
 
-def _sides(problem: Problem) -> tuple[int, int]:
-    """The number of lines along the first axis of a path, and their length."""
+def _lines(problem: Problem) -> Lines:
     assert problem.facts is not None
     assert problem.axes is not None
-    first = first_axis(problem.facts)
-    assert first is not None
-    return problem.axes[1 - first], problem.axes[first]
+    return lines_of(problem.facts, problem.axes)
 
 
-def _cost(problem: Problem, lines: int, size: int, rows: int) -> Candidate:
-    gates, (tables, stored) = gates_stage(problem), _tables_stage(problem, lines, size)
-    attention, entries, count = _attention(problem, lines, size, rows), _entries(problem, lines, size, rows), -(-lines // rows)
-    block = problem.batch * problem.heads * shared_passes(problem) * rows * lines * size**2 * problem.accumulator
+def _cost(problem: Problem, settings: Separable, _: Target) -> Candidate:
+    lines = _lines(problem)
+    gates, (tables, stored), count = gates_stage(problem), _tables_stage(problem, lines), settings.blocks(lines)
+    attention, entries = _attention(problem, lines, settings), _entries(problem, lines, settings)
+    block = problem.batch * problem.heads * shared_passes(problem) * _pairs(lines, settings.rows) * problem.accumulator
     # The backward pass of a block starts with its scores; of the whole they were kept. Blocks add to what sources are due.
     backward = adjoint(attention, flops=2.0 if count == 1 else 2.5)
     due = problem.io_bytes // 2 + stored // 2
@@ -101,7 +105,7 @@ def _cost(problem: Problem, lines: int, size: int, rows: int) -> Candidate:
     ops = gate_ops(problem) + 160 + (40 if count > 1 else 0)
     return Candidate(
         NAME,
-        freeze({"rows": rows}),
+        settings,
         (gates, tables, attention, entries),
         (backward, added, adjoint(entries, flops=3.0, moved=2.5), adjoint(tables), adjoint(gates)),
         memory_forward=problem.io_bytes + stored + 2 * block,
@@ -111,31 +115,42 @@ def _cost(problem: Problem, lines: int, size: int, rows: int) -> Candidate:
     )
 
 
-def _tables_stage(problem: Problem, lines: int, size: int) -> tuple[Stage, int]:
+def _tables_stage(problem: Problem, lines: Lines) -> tuple[Stage, int]:
     """The tables of all directions, and the bytes that they hold."""
     lanes = problem.batch * problem.heads * problem.directions
-    numbers = lanes * lines * size * (size + lines)
+    numbers = lanes * lines.nodes * (lines.size + lines.count)
     held = TABLES * numbers // 2 * problem.accumulator
     return Stage("tables of decays", "vector", 6 * numbers, 2 * held, ops=24), held
 
 
-def _attention(problem: Problem, lines: int, size: int, rows: int) -> Stage:
+def _attention(problem: Problem, lines: Lines, settings: Separable) -> Stage:
     """The products of attention, block by block."""
-    count = -(-lines // rows)
+    count = settings.blocks(lines)
     products = problem.batch * problem.heads * shared_passes(problem) * count
-    flops = 2 * products * (rows * size + NARROW) * over_sources(lines * size) * (problem.key + problem.value)
+    flops = 2 * products * (settings.rows * lines.size + NARROW) * over_sources(lines.nodes) * (problem.key + problem.value)
     moved = count * problem.io_bytes
     return Stage("streamed attention", "matmul", flops, moved, steps=count if count > 1 else 0, ops=2, products=2 * products)
 
 
-def _entries(problem: Problem, lines: int, size: int, rows: int) -> Stage:
+def _entries(problem: Problem, lines: Lines, settings: Separable) -> Stage:
     """Entries of the gating matrix times scores: bytes where a block's pairs do not stay in a cache."""
-    passes, count = shared_passes(problem), -(-lines // rows)
-    block = problem.batch * problem.heads * passes * rows * lines * size**2
+    passes, count = shared_passes(problem), settings.blocks(lines)
+    block = problem.batch * problem.heads * passes * _pairs(lines, settings.rows)
     terms = 1 if passes > 1 else len({direction.senses[0] for direction in problem.scan.directions})
     held = block * problem.accumulator
     moved = count * held * (0 if held <= CACHE else ENTRY_PASSES if held <= FRESH else FRESH_PASSES)
     return Stage("entries of the gating matrix", "vector", ENTRY_FLOPS * terms * count * block, moved, ops=2)
 
 
-STRATEGY = Strategy(NAME, "gating matrix as a product of decays along two axes", propose, build)
+STRATEGY = Strategy(
+    NAME,
+    "gating matrix as a product of decays along two axes",
+    Separable,
+    _refuses,
+    _propose,
+    _fitted,
+    _misread,
+    _cost,
+    _odd,
+    offers=Offers(gating=True),
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -24,15 +24,12 @@ from stmlang.lower.no_fusion import apart
 from stmlang.lower.one_turn import PortGates, Walks, partings, walks
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import LoweringContext, Tables, Whole
-from stmlang.strategies.separable.cost import first_axis
+from stmlang.strategies.separable.settings import Lines, Separable, lines_of
 
 
 def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
-    scan, facts, axes = context.problem.scan, context.problem.facts, context.axes
-    assert facts is not None
-    assert axes is not None
-    first = first_axis(facts)
-    assert first is not None
+    scan, lines = context.problem.scan, _grid_lines(context)
+    first = lines.first
     senses = [(direction.senses[1 - first], direction.senses[first]) for direction in scan.directions]
     direct = operands.direct if operands.direct is None or first == 1 else jnp.swapaxes(operands.direct, 2, 3)
     gates = _port_gates(context, operands, first)
@@ -43,11 +40,17 @@ def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Ar
         return walks(part, None if direct is None else direct[number], [senses[one] for one in group], tables)
 
     query, key, value = (_lines(flip(part[0], scan.directions[0].senses, 1), first) for part in operands.inputs)
-    rows = context.config["rows"]
-    assert isinstance(rows, int)
+    rows = cast(Separable, context.settings).rows
     h = jnp.stack([attend(rows, query, key, value, found(number, group)) for number, group in enumerate(together)])
-    h = h.reshape(*h.shape[:2], axes[1 - first], axes[first], h.shape[-1])
+    h = h.reshape(*h.shape[:2], lines.count, lines.size, h.shape[-1])
     return h if first == 1 else jnp.swapaxes(h, 2, 3)
+
+
+def _grid_lines(context: LoweringContext) -> Lines:
+    facts, axes = context.problem.facts, context.axes
+    assert facts is not None
+    assert axes is not None
+    return lines_of(facts, axes)
 
 
 def _lines(array: Array, first: int) -> Array:
@@ -250,12 +253,8 @@ def _blocks_backward(rows: int, args: tuple[Any, ...], saved: Any, cotangent: Ar
 
 def _tables(context: LoweringContext) -> Tables:
     """The levels at which lines, and places in a line, part."""
-    axes, facts = context.axes, context.problem.facts
-    assert facts is not None
-    assert axes is not None
-    first = first_axis(facts)
-    assert first is not None
-    return partings(axes[1 - first]), partings(axes[first])
+    lines = _grid_lines(context)
+    return partings(lines.count), partings(lines.size)
 
 
 LOWERING = Whole(_tables, _block, outputs=_outputs, direct=True)

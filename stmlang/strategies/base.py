@@ -1,0 +1,131 @@
+"""What a strategy is to the planner and to all who run over the strategies. No JAX: what one does is loaded when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.problem import Problem
+from stmlang.cost.settings import NoSettings, S, Settings, parse_settings, settings_dict
+from stmlang.cost.target import Target
+
+ONE_GRAPH = "it is made for one graph, and here graphs come at run time"
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What a strategy can be asked for beside results: the `gating` matrix, and whether its tables can have shapes that many
+    graphs share, so that they can come `at_run_time`."""
+
+    gating: bool = False
+    at_run_time: bool = False
+
+
+@dataclass(frozen=True)
+class Strategy(Generic[S]):
+    """One way to evaluate scans.
+
+    `settings` is its dataclass, `NoSettings` where it has none. Of a problem that it does not refuse
+
+    * `propose` lists the settings worth costing, or says why there are none;
+    * `fitted` makes settings that were asked for fit, which may be others than those proposed, or says what is wrong with them;
+    * `misread` says what is wrong with values that are none of its settings;
+    * `cost` tells what settings that fit cost on a target;
+    * `odd` are settings at the boundaries of what it takes, for those who look for faults.
+
+    Reasons are ends of the sentence "cannot be used: ...". `lowering` is what it does, a `stmlang.lower.strategy.Lowering`;
+    None where that is `LOWERING` in `stmlang.strategies.NAME.lower`, which is imported when it is first asked for.
+    """
+
+    name: str
+    summary: str
+    settings: type[S]
+    refuses: Callable[[Problem], str | None]
+    propose: Callable[[Problem], Sequence[S] | str]
+    fitted: Callable[[Problem, S], S | str]
+    misread: Callable[[Problem, Mapping[str, object]], str]
+    cost: Callable[[Problem, S, Target], Candidate]
+    odd: Callable[[Problem], Iterable[S]]
+    offers: Offers = field(default_factory=Offers)
+    lowering: Any = None
+
+
+AnyStrategy = Strategy[Any]
+
+
+def plain_strategy(
+    name: str,
+    summary: str,
+    refuses: Callable[[Problem], str | None],
+    cost: Callable[[Problem, Target], Candidate],
+    *,
+    offers: Offers = Offers(),
+    lowering: Any = None,
+) -> Strategy[NoSettings]:
+    """A strategy without settings."""
+
+    def only(problem: Problem) -> Sequence[NoSettings]:
+        del problem
+        return (NoSettings(),)
+
+    def fitted(problem: Problem, settings: NoSettings) -> NoSettings:
+        del problem
+        return settings
+
+    def misread(problem: Problem, values: Mapping[str, object]) -> str:
+        del problem
+        return f"it has no setting `{next(iter(values))}`"
+
+    def costed(problem: Problem, settings: NoSettings, target: Target) -> Candidate:
+        del settings
+        return cost(problem, target)
+
+    return Strategy(name, summary, NoSettings, refuses, only, fitted, misread, costed, only, offers, lowering)
+
+
+def refusal(strategy: AnyStrategy, problem: Problem) -> str | None:
+    """Why a strategy cannot evaluate a scan; None where it can."""
+    if problem.room is not None and not strategy.offers.at_run_time:
+        return ONE_GRAPH
+    return strategy.refuses(problem)
+
+
+def proposed(strategy: AnyStrategy, problem: Problem, target: Target) -> Iterator[Candidate | Rejection]:
+    """All candidates of a strategy that are worth costing, or the reason why there are none."""
+    settings = refusal(strategy, problem) or strategy.propose(problem)
+    if isinstance(settings, str):
+        yield Rejection(strategy.name, settings)
+    else:
+        yield from (strategy.cost(problem, entry, target) for entry in settings)
+
+
+def fit_settings(strategy: Strategy[S], problem: Problem, asked: Settings | Mapping[str, object]) -> S | str:
+    """Settings that were asked for, as the strategy's own or by name, made fit; or what is wrong with them. The problem is one
+    that the strategy does not refuse."""
+    if isinstance(asked, strategy.settings):
+        return strategy.fitted(problem, asked)
+    if not isinstance(asked, Mapping):
+        asked = settings_dict(asked)
+    settings = parse_settings(strategy.settings, asked)
+    return strategy.misread(problem, asked) if settings is None else strategy.fitted(problem, settings)
+
+
+def asked_for(
+    strategy: AnyStrategy, problem: Problem, asked: Settings | Mapping[str, object], target: Target
+) -> Candidate | Rejection:
+    """A strategy with settings that were asked for, or the reason why it cannot be used so."""
+    reason = refusal(strategy, problem)
+    settings = reason or fit_settings(strategy, problem, asked)
+    if isinstance(settings, str):
+        return Rejection(strategy.name, settings)
+    return strategy.cost(problem, settings, target)
+
+
+def odd_settings(strategy: Strategy[S], problem: Problem) -> list[S]:
+    """Settings at the boundaries of what a strategy takes, made fit; none where it cannot evaluate the scan."""
+    if refusal(strategy, problem) is not None:
+        return []
+    fitting = (strategy.fitted(problem, settings) for settings in strategy.odd(problem))
+    return list(dict.fromkeys(settings for settings in fitting if not isinstance(settings, str)))
