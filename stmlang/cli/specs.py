@@ -88,7 +88,7 @@ def plan_of(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, Plan]:
     from stmlang.cost.problem import Problem, regular_axes
     from stmlang.cost.target import target_of
     from stmlang.facts import analyse
-    from stmlang.graph.build import dag_of
+    from stmlang.graph.topology import dag_of
     from stmlang.plan.choose import make_plan
     from stmlang.plan.tuned import IGNORED, look_up
 

@@ -15,10 +15,10 @@ from stmlang.cost.counts import Counts, Cut, interval_cut, ragged_counts, regula
 from stmlang.cost.errors import plan_error
 from stmlang.facts import Facts
 from stmlang.graph.buckets import Room
-from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
 from stmlang.graph.limits import LARGEST, refuse_above_largest
+from stmlang.graph.topology import dag_of
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.scan.sizes import unbound

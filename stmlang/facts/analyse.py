@@ -9,8 +9,8 @@ from stmlang.facts.bounds import Bounds
 from stmlang.facts.factored import Factored, factored_gates
 from stmlang.facts.rank import RankOne, Ranks
 from stmlang.facts.stability import Verdict, judge
-from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
+from stmlang.graph.topology import dag_of
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import spoken
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
@@ -65,7 +65,7 @@ def analyse(scan: Scan, dag: DAG | None = None) -> Facts:
 
     `dag` is the scan's graph, if it has been built: degrees and single paths are read off it. Of a graph that is written out or
     in a file it is built here where it is not given, so that the verdict is the same at every door. Raises SpecError as
-    `stmlang.graph.build.dag_of` does.
+    `stmlang.graph.topology.dag_of` does.
     """
     if dag is None and _is_written(scan.topology):
         dag = dag_of(scan.topology)

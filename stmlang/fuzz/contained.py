@@ -21,7 +21,7 @@ from stmlang.check.problems import Problems
 from stmlang.fuzz.generators.topologies import batches
 from stmlang.fuzz.generators.values import gate_values
 from stmlang.fuzz.trial import Listed, Trial
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_topology
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology

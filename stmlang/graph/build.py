@@ -1,4 +1,4 @@
-"""Declared topologies as numbers.
+"""Graphs made of sizes: chains, grids, complete trees and products, and ragged ones of their edges.
 
 Every regular topology is a product of chains, so the product of DAGs is the one construction that this file needs:
 
@@ -14,48 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import assert_never
 
 import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.limits import LARGEST, refuse_above_largest, refuse_above_memory
-from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
-from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import Span
 
 BUILDING_BYTES = 48
 """Bytes held for each edge while a graph is built: tail, head and port, and as much again of what they are made from."""
-
-
-def dag_of(topology: Topology) -> DAG:
-    """The graph of a topology whose sizes are all bound.
-
-    Raises SpecError: STM3301 for graphs given at run time, STM3302 for an axis without size, STM3303 beyond 2^31, and the
-    readers' errors for graph files.
-    """
-    match topology:
-        case Regular(axes=axes, span=span):
-            sizes = [_bound(axis.name, axis.size, span) for axis in axes]
-            return regular_dag(sizes, [axis.name for axis in axes], span)
-        case Static(nodes=nodes, edges=edges):
-            pairs = np.asarray(edges, np.int64).reshape(-1, 2)
-            return ragged_dag(len(nodes), pairs[:, 0], pairs[:, 1], nodes)
-        case CompleteTree(arity=arity, depth=depth, span=span):
-            return complete_tree(_bound("arity", arity, span), _bound("depth", depth, span), span)
-        case FromFile(path=path, format=format_name, tree=tree, span=span):
-            from stmlang.graph.readers import read_graph
-
-            return read_graph(path, format_name, tree, span)
-        case Runtime(span=span):
-            raise SpecError([_given_at_run_time(span)])
-        case Product(factors=factors, span=span):
-            names = [port.name for port in ports(topology)]
-            _refuse_large_product([_known_counts(factor) for factor in factors], span)
-            return product_dag([dag_of(factor) for factor in factors], names, span)
-        case _:
-            assert_never(topology)
 
 
 def regular_dag(sizes: Sequence[int], names: Sequence[str], span: Span | None = None) -> DAG:
@@ -64,7 +32,7 @@ def regular_dag(sizes: Sequence[int], names: Sequence[str], span: Span | None = 
     Along an axis of size 0 every edge is open at both ends: what enters leaves at once. Raises SpecError (STM3303) beyond
     2^31 nodes or edges.
     """
-    _refuse_large_product([(size, size + 1) for size in sizes], span)
+    refuse_large_product([(size, size + 1) for size in sizes], span)
     built = product_dag([_chain(size, name) for size, name in zip(sizes, names, strict=True)], names, span)
     return DAG(built.node_shape, built.tail, built.head, built.port, built.ports, tuple(sizes))
 
@@ -112,7 +80,7 @@ def product_dag(factors: Sequence[DAG], names: Sequence[str], span: Span | None 
     Raises SpecError (STM3303) beyond 2^31 nodes or edges.
     """
     counts = [factor.node_count for factor in factors]
-    _refuse_large_product([(factor.node_count, factor.edge_count) for factor in factors], span)
+    refuse_large_product([(factor.node_count, factor.edge_count) for factor in factors], span)
     parts: list[tuple[Int64[np.ndarray, " edges"], Int64[np.ndarray, " edges"]]] = []
     for place, factor in enumerate(factors):
         before, after = prod(counts[:place]), prod(counts[place + 1 :])
@@ -128,21 +96,6 @@ def product_dag(factors: Sequence[DAG], names: Sequence[str], span: Span | None 
         port=np.repeat(np.arange(len(parts), dtype=np.int64), sizes),
         ports=tuple(names),
     )
-
-
-def _known_counts(topology: Topology) -> tuple[int, int]:
-    """Nodes and edges of a factor as far as they are known without building it: at least one node."""
-    match topology:
-        case Regular(axes=axes, span=span):
-            sizes = [_bound(axis.name, axis.size, span) for axis in axes]
-            edges = sum((size + 1) * prod(sizes[:at]) * prod(sizes[at + 1 :]) for at, size in enumerate(sizes))
-            return prod(sizes), edges
-        case Static(nodes=nodes, edges=edges):
-            return len(nodes), len(edges)
-        case CompleteTree() | FromFile() | Runtime() | Product():
-            return 1, 0
-        case _:
-            assert_never(topology)
 
 
 def _chain(size: int, name: str) -> DAG:
@@ -161,7 +114,7 @@ def _spread(ends: Int64[np.ndarray, " ends"], before: int, count: int, after: in
     return np.where(middle == OPEN, OPEN, (outer + middle) * after + inner).reshape(-1)
 
 
-def _refuse_large_product(counts: Sequence[tuple[int, int]], span: Span | None) -> None:
+def refuse_large_product(counts: Sequence[tuple[int, int]], span: Span | None) -> None:
     """Refuses a product by the counts (nodes, edges) of its factors, before any of it is allocated."""
     nodes = [count for count, _ in counts]
     refuse_above_largest("nodes", prod(nodes), span)
@@ -173,29 +126,3 @@ def _refuse_large_product(counts: Sequence[tuple[int, int]], span: Span | None) 
 def _refuse_large_tables(edges: int, span: Span | None) -> None:
     """Refuses a graph of so many edges that what is held while it is built does not fit into memory."""
     refuse_above_memory(f"the tables of {edges:,} edges", BUILDING_BYTES * edges, span)
-
-
-def _bound(name: str, size: int | None, span: Span) -> int:
-    """A size that has to be known by now."""
-    if size is None:
-        raise SpecError(
-            [
-                Diagnostic(
-                    "STM3302",
-                    f"the size `{name}` of this topology is not known",
-                    span,
-                    help=f"give it a default, `{name} = 14`, or set it: `--set {name}=14`, `stmlang.compile(..., {name}=14)`",
-                )
-            ]
-        )
-    return size
-
-
-def _given_at_run_time(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "STM3301",
-        "this topology is given at run time, so there is no graph to work on yet",
-        span,
-        notes=("`dag(nodes <= N, edges <= E)` only bounds the graphs that a call will bring",),
-        help='for one graph that is known now, write it out, `dag { a -> b }`, or name its file, `dag from "graph.dot"`',
-    )

@@ -8,8 +8,9 @@ from hashlib import blake2b
 from math import prod
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Int64
 
+from stmlang.graph.incidence import pairs_at_nodes
 from stmlang.source import short
 
 OPEN = -1
@@ -72,46 +73,18 @@ class DAG:
         return np.flatnonzero(self.head == OPEN)
 
     @cached_property
-    def acyclic(self) -> bool:
-        """Whether this is what it has to be. Only a graph that was put together by hand may not be."""
-        return int(self.levels.min(initial=0)) >= 0
-
-    @cached_property
     def line_edges(self) -> Int64[np.ndarray, "line_edges 2"]:
         """Pairs `(incoming edge, outgoing edge)` of one node, sorted by node, then outgoing, then incoming edge number.
 
         Leaf arrays over line edges are in this order. Raises SpecError (STM3303), before anything is allocated, if their number
         passes 2^31.
         """
-        from stmlang.graph.line import line_edges
-
-        return line_edges(self)
-
-    @cached_property
-    def multitree(self) -> Bool[np.ndarray, " line_edges"]:
-        """The line edges that `multitree` of the language keeps: part by part, and all that follow the parts."""
-        from stmlang.graph.reduction import multitree
-
-        if not self.parts:
-            return multitree(self)
-        kept = np.concatenate([part.multitree for part in self.parts])
-        return np.concatenate([kept, np.ones(len(self.line_edges) - len(kept), bool)])
+        return pairs_at_nodes(self.tail, self.head, self.node_count)
 
     @property
     def line_rows(self) -> int:
         """How many rows arrays over line edges have."""
         return len(self.line_edges) + self.spare_line_edges
-
-    @cached_property
-    def levels(self) -> Int64[np.ndarray, " nodes"]:
-        """The level of each node, see `stmlang.graph.levels`: part by part, so that graphs that stand in many batches are gone
-        through once."""
-        from stmlang.graph.levels import peel
-
-        nodes = sum(part.node_count for part in self.parts)
-        edges = sum(part.edge_count for part in self.parts)
-        tail, head = (np.where(end[edges:] < 0, OPEN, end[edges:] - nodes) for end in (self.tail, self.head))
-        return np.concatenate([*(part.levels for part in self.parts), peel(tail, head, self.node_count - nodes)])
 
     def reversed(self) -> DAG:
         """Every edge turned around; nodes, edge numbers and ports stay. Line edge `k` of the reverse need not be line edge `k`

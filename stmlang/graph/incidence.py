@@ -1,4 +1,4 @@
-"""Which edges meet which node, as compressed rows."""
+"""Which edges meet which node, as compressed rows; which pairs of edges meet; what is connected."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int64
+
+from stmlang.graph.limits import refuse_above_largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,32 @@ def within(counts: Int64[np.ndarray, " groups"]) -> Int64[np.ndarray, " items"]:
     """`0, 1, ..., counts[0] - 1, 0, 1, ..., counts[1] - 1, ...`."""
     starts = np.cumsum(counts) - counts
     return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts, counts)
+
+
+def pair_count(tail: Int64[np.ndarray, " edges"], head: Int64[np.ndarray, " edges"], nodes: int) -> int:
+    """How many pairs of an edge that enters a node and one that leaves it there are; negative ends are open.
+
+    Both degrees are below 2^31 and each edge has one tail, so the sum stays below 2^62 and int64 holds it exactly.
+    """
+    in_degree = np.bincount(head[head >= 0], minlength=nodes)
+    return int(in_degree[tail[tail >= 0]].sum())
+
+
+def pairs_at_nodes(
+    tail: Int64[np.ndarray, " edges"], head: Int64[np.ndarray, " edges"], nodes: int
+) -> Int64[np.ndarray, "pairs 2"]:
+    """All pairs `(incoming edge, outgoing edge)` of a node, sorted by node, then outgoing, then incoming edge.
+
+    Raises SpecError (STM3303) if there are more than 2^31 - 1 line edges, which is what they are called.
+    """
+    refuse_above_largest("line edges", pair_count(tail, head, nodes))
+    enter, leave = rows(head, nodes), rows(tail, nodes)
+    node = tail[leave.item]
+    count = enter.size[node]
+    pairs = np.empty((int(count.sum()), 2), np.int64)
+    pairs[:, 0] = enter.item[np.repeat(enter.start[node], count) + within(count)]
+    pairs[:, 1] = np.repeat(leave.item, count)
+    return pairs
 
 
 def components(

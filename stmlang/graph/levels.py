@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.dag import DAG
+from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import Rows, rows
+from stmlang.graph.once import once
 
 NARROW = 64
 """Frontiers below this many nodes are followed one node at a time: there numpy's overhead of a call costs more."""
@@ -18,9 +19,25 @@ NARROW = 64
 
 def node_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
     """The level of each node, from 0. Raises ValueError if the graph has a cycle, which no `DAG` may have."""
-    if not dag.acyclic:
+    if not acyclic(dag):
         raise ValueError("a DAG must be acyclic, and this one has a cycle")
-    return dag.levels
+    return _levels(dag)
+
+
+@once
+def acyclic(dag: DAG) -> bool:
+    """Whether a DAG is what it has to be. Only one that was put together by hand may not be."""
+    return int(_levels(dag).min(initial=0)) >= 0
+
+
+@once
+def _levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
+    """Levels, -1 for nodes on cycles and behind them: part by part, so that graphs that stand in many batches are gone through
+    once."""
+    nodes = sum(part.node_count for part in dag.parts)
+    edges = sum(part.edge_count for part in dag.parts)
+    tail, head = (np.where(end[edges:] < 0, OPEN, end[edges:] - nodes) for end in (dag.tail, dag.head))
+    return np.concatenate([*(_levels(part) for part in dag.parts), peel(tail, head, dag.node_count - nodes)])
 
 
 def latest_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:

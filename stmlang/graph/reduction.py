@@ -8,6 +8,7 @@ from jaxtyping import Bool, Int64
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import components
 from stmlang.graph.multitree import greedy_multitree, reached, straight_first
+from stmlang.graph.once import once
 
 
 def squares_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
@@ -36,12 +37,22 @@ def squares_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     return rank
 
 
+@once
 def multitree(dag: DAG) -> Bool[np.ndarray, " line_edges"]:
-    """A mask over `dag.line_edges` that leaves a multitree to which no further line edge can be added.
+    """A mask over `dag.line_edges`: those that `multitree` of the language keeps. They are a multitree to which no further line
+    edge can be added.
 
     Every connected component is cut by itself, in the order of `straight_first` or of `squares_first`, whichever leaves more
-    ordered pairs of its nodes connected; the first if they draw. What else a graph holds makes no difference to a component.
+    ordered pairs of its nodes connected; the first if they draw. What else a graph holds makes no difference to a component,
+    so a graph with parts is cut part by part; of what follows the parts, which is padding, all are kept.
     """
+    if not dag.parts:
+        return _better_of_two(dag)
+    kept = np.concatenate([multitree(part) for part in dag.parts])
+    return np.concatenate([kept, np.ones(len(dag.line_edges) - len(kept), bool)])
+
+
+def _better_of_two(dag: DAG) -> Bool[np.ndarray, " line_edges"]:
     line = dag.line_edges
     kept = [greedy_multitree(dag, priority(dag)) for priority in (straight_first, squares_first)]
     if np.array_equal(kept[0], kept[1]):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.levels import find_cycle
+from stmlang.graph.levels import acyclic, find_cycle
 from stmlang.graph.refusal import refusal, whole
 from stmlang.graph.show import cycle_text
 
@@ -40,7 +40,7 @@ def refuse_misshapen(number: int, dag: DAG) -> None:
 
 def refuse_cycle(number: int, dag: DAG) -> None:
     """Raises SpecError (STM3505) with a cycle where graph `number` of a batch has one. A graph is searched once."""
-    if dag.acyclic:
+    if acyclic(dag):
         return
     cycle = find_cycle(dag.tail, dag.head, dag.node_count)
     assert cycle is not None

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stmlang.graph.dag import DAG, OPEN
+from stmlang.graph.reduction import multitree
 from stmlang.graph.shapes import index_size, leaf_shape, query_shape, value_shape
 from stmlang.oracle.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller, spectrum
 from stmlang.oracle.sites import PortIndices, Sites, sites_of
@@ -377,5 +378,5 @@ class Evaluator:
 
     def mask(self) -> Value:
         """The line edges that a multitree keeps: a matter of the declared DAG, the same for both senses."""
-        kept = np.asarray(self.dag.multitree, dtype=np.float64)
+        kept = np.asarray(multitree(self.dag), dtype=np.float64)
         return Value(("out", "in"), (), np.broadcast_to(kept[:, None], (len(kept), self.scan.heads)))

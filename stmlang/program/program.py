@@ -15,6 +15,7 @@ from stmlang.facts import Factored, RankOne
 from stmlang.facts.factored import sole_form
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
+from stmlang.graph.reduction import multitree
 from stmlang.lower.strategy import Lowering, LoweringContext, Stepwise, Tables
 from stmlang.lower.tables import Places
 from stmlang.lower.values import LineEdges, Sites
@@ -150,7 +151,7 @@ class Program:
         if context.axes is not None:
             return None
         dag, declared = context.dag, self.dag
-        mask = _padded(declared.multitree, declared, True) if _masked(self.scan) else None
+        mask = _padded(multitree(declared), declared, True) if _masked(self.scan) else None
         ends = (np.where(end < 0, dag.node_count, end) for end in (dag.tail, dag.head))
         tail, head, port = (part.astype(np.int32) for part in (*ends, dag.port))
         return Sites(tail, head, _line_edges(declared, dag) if self._meets_line_edges else None, port, mask)

@@ -20,8 +20,8 @@ from stmlang.cost.target import target_of
 from stmlang.facts import Facts, analyse
 from stmlang.graph.batch import Batch
 from stmlang.graph.buckets import Room
-from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
+from stmlang.graph.topology import dag_of
 from stmlang.plan.choose import make_plan
 from stmlang.plan.plan import Plan
 from stmlang.plan.tuned import IGNORED, Device, look_up

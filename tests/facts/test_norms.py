@@ -15,9 +15,9 @@ from stmlang.check import load
 from stmlang.facts import Facts, analyse
 from stmlang.facts.bounding import NORM
 from stmlang.fuzz.generators import random_arguments
-from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape, query_shape, value_shape
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.functions import Spectrum, spectrum
 from stmlang.oracle.gates import evaluate_gates

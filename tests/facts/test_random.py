@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stmlang.facts import analyse
 from stmlang.facts.bounds import Bounds
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.scan.scan import Mode
 from tests.facts.build import sample
 from tests.facts.claims import (

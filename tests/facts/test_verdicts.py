@@ -10,7 +10,7 @@ import pytest
 from stmlang.check import library_specs, load
 from stmlang.check.verify import verify
 from stmlang.facts import Facts, analyse, facts_json, show_facts
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.gates import Evaluator
 from stmlang.scan.scan import Mode
 from stmlang.scan.show import show_expr, show_scan

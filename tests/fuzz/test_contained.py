@@ -10,7 +10,7 @@ from stmlang.check import examine, open_spec
 from stmlang.check.places import library_specs
 from stmlang.fuzz.contained import contained, trials_of
 from stmlang.fuzz.examples import example
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_scan
 from stmlang.source.diagnostic import SpecError

@@ -21,9 +21,9 @@ from stmlang.fuzz.examples import example
 from stmlang.fuzz.generators import KINDS, PROFILES, graphs, random_arguments, specs, topologies, trials
 from stmlang.fuzz.generators.topologies import GRAPHS
 from stmlang.fuzz.trial import Listed, Trial, ways
-from stmlang.graph.build import dag_of
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import leaf_shape
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.recurrence import reference
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import (

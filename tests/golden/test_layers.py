@@ -10,7 +10,7 @@ import pytest
 
 import stmlang
 from stmlang.check import load
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.recurrence import reference
 from tests.golden.cases import Arrays
 from tests.golden.test_plstm import close

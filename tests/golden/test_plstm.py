@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.dense import gating_matrix
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import reference

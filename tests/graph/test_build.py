@@ -7,9 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from stmlang.graph.build import complete_tree, dag_of, regular_dag
+from stmlang.graph.build import complete_tree, regular_dag
 from stmlang.graph.dag import OPEN
 from stmlang.graph.line import line_count
+from stmlang.graph.topology import dag_of
 from stmlang.scan.topology import Axis, CompleteTree, Product, Regular, Runtime, Static, ports
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.span import SourceFile, Span

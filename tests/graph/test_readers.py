@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stmlang.graph.build import dag_of
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers import pajek, read_graph
 from stmlang.graph.readers.files import open_file
 from stmlang.graph.readers.finish import checked
 from stmlang.graph.readers.read import FORMATS, SUFFIXES
 from stmlang.graph.readers.text import Graph, GraphFile
+from stmlang.graph.topology import dag_of
 from stmlang.scan.topology import FromFile
 from stmlang.source.codes import CODES
 from stmlang.source.diagnostic import SpecError

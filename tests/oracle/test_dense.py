@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.dense import gating_by_paths, gating_matrix, solved
 from stmlang.oracle.recurrence import reference
 from stmlang.scan.scan import Direction, Scan

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from stmlang.check import load
-from stmlang.graph.build import dag_of
 from stmlang.graph.shapes import leaf_shape
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.gates import DirectionGates, evaluate_gates
 from stmlang.scan.scan import Scan
 from tests.helpers.scans import random_inputs

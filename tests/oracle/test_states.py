@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stmlang.graph.build import dag_of
 from stmlang.graph.shapes import state_shapes
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.recurrence import reference
 from stmlang.oracle.sites import sites_of, topological_order
 from stmlang.scan.scan import Direction

@@ -169,7 +169,7 @@ def test_explanation_says_what_cannot_be_used():
 
 
 def test_the_graph_may_be_given_or_built():
-    from stmlang.graph.build import dag_of
+    from stmlang.graph.topology import dag_of
 
     given = scan(diamond())
     assert Problem.of(given, None).counts == Problem.of(given, dag_of(given.topology)).counts

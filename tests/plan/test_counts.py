@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from stmlang.cost.counts import interval_cut, ragged_counts, regular_counts, widest_wavefront
-from stmlang.graph.build import dag_of, ragged_dag
+from stmlang.graph.build import ragged_dag
 from stmlang.graph.levels import topological_order
+from stmlang.graph.topology import dag_of
 from tests.plan.scans import diamond, grid
 
 SIZES = [(1,), (2,), (17,), (1, 1), (1, 7), (5, 3), (8, 8), (3, 4, 5), (2, 2, 2, 3)]

@@ -11,7 +11,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.target import CPU
 from stmlang.facts import Facts, analyse, show_facts
 from stmlang.graph import batch
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.plan import make_plan
 from stmlang.scan.sizes import unbound
 from stmlang.scan.topology import Runtime

@@ -14,7 +14,7 @@ import pytest
 import stmlang
 from stmlang.check import load
 from stmlang.facts import analyse
-from stmlang.graph.build import dag_of
+from stmlang.graph.topology import dag_of
 from stmlang.oracle.dense import gating_by_paths, gating_matrix, solved
 from stmlang.oracle.recurrence import reference
 from stmlang.scan.scan import Scan
