@@ -10,6 +10,24 @@ from stmlang.source import short
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A strategy with its settings: all of a plan that a program is made from."""
+
+    strategy: str
+    settings: Settings
+
+    __pdoc__ = short.text
+
+    def __repr__(self) -> str:
+        return f"<Choice {self.label}>"
+
+    @property
+    def label(self) -> str:
+        """`chunkwise tile=7x7`."""
+        return label(self.strategy, settings_dict(self.settings))
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """A part of the program that is limited by one thing: matrix products or elementwise work, or the bytes either moves.
 
@@ -48,9 +66,14 @@ class Candidate:
         return f"<Candidate {self.label}>"
 
     @property
+    def choice(self) -> Choice:
+        """What is evaluated, without what it costs."""
+        return Choice(self.strategy, self.settings)
+
+    @property
     def label(self) -> str:
         """`chunkwise tile=7x7`."""
-        return label(self.strategy, settings_dict(self.settings))
+        return self.choice.label
 
     def stages(self, training: bool) -> tuple[Stage, ...]:
         """All stages of a call in a mode."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from stmlang.cost.candidate import Candidate
+from stmlang.cost.candidate import Choice
 from stmlang.cost.problem import Problem
 from stmlang.facts import Factored, RankOne
 from stmlang.facts.factored import sole_form
@@ -42,15 +42,15 @@ class Program:
 
     problem: Problem
     dag: DAG
-    candidate: Candidate
+    choice: Choice
 
     @cached_property
     def _decisive(self) -> tuple[object, ...]:
         """All that decides what is evaluated and how. Of graphs that come at run time their shape is all."""
-        problem, candidate, dag = self.problem, self.candidate, self.dag
+        problem, choice, dag = self.problem, self.choice, self.dag
         graph = dag.digest if problem.room is None else (problem.room, dag.node_shape, dag.ports, dag.line_rows)
         call = (problem.dtype, problem.mode, problem.memory_limit, problem.batch)
-        return (problem.scan, call, candidate.strategy, candidate.settings, graph)
+        return (problem.scan, call, choice, graph)
 
     @cached_property
     def _hash(self) -> int:
@@ -68,7 +68,7 @@ class Program:
     __pdoc__ = short.text
 
     def __repr__(self) -> str:
-        return f"<Program {self.scan.name}: {self.dag.node_count} nodes, {self.candidate.label}, {self.problem.dtype}>"
+        return f"<Program {self.scan.name}: {self.dag.node_count} nodes, {self.choice.label}, {self.problem.dtype}>"
 
     @property
     def scan(self) -> Scan:
@@ -86,12 +86,12 @@ class Program:
 
     @property
     def lowering(self) -> Lowering:
-        return lowering_of(strategy_named(self.candidate.strategy))
+        return lowering_of(strategy_named(self.choice.strategy))
 
     @cached_property
     def contexts(self) -> tuple[LoweringContext, ...]:
         """One for each bundle of directions."""
-        settings = self.candidate.settings
+        settings = self.choice.settings
         if self.dag.regular is not None:
             return (LoweringContext(self.problem, self.dag, settings),)
         backward = self.dag.reversed()

@@ -173,7 +173,7 @@ def assemble(prepared: Prepared, plan: Plan) -> CompiledScan:
 
 def assembled(prepared: Prepared, plan: Plan) -> Compilation:
     """What is known of a scan as planned."""
-    program = Program(prepared.problem, prepared.dag, plan.chosen.candidate)
+    program = Program(prepared.problem, prepared.dag, plan.chosen.candidate.choice)
     signature = Signature.of(prepared.facts.scan, prepared.dag, prepared.problem.dtype)
     return Compilation(prepared.declared, prepared.facts, plan, program, signature)
 

@@ -16,7 +16,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from stmlang.cost import units
-from stmlang.cost.candidate import Candidate
+from stmlang.cost.candidate import Choice
 from stmlang.cost.settings import NoSettings
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
@@ -86,15 +86,14 @@ class Compilation:
         if not (isinstance(self.program.lowering, Whole) and self.program.lowering.uniform):
             return self.program
         for entry in self.plan.ranked:
-            other = Program(self.program.problem, self.program.dag, entry.estimate.candidate)
+            other = Program(self.program.problem, self.program.dag, entry.estimate.candidate.choice)
             if not (isinstance(other.lowering, Whole) and other.lowering.uniform):
                 return other
         return self.formed(self.program.dag)
 
     def formed(self, dag: DAG) -> Program:
         """The scan on a graph by a strategy that forms any gating matrix."""
-        empty = Candidate(gating_strategy().name, NoSettings(), (), (), 0, 0, 0, 0)
-        return Program(replace(self.program.problem, room=None), dag, empty)
+        return Program(replace(self.program.problem, room=None), dag, Choice(gating_strategy().name, NoSettings()))
 
     @property
     def at_run_time(self) -> bool:

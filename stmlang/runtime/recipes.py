@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from stmlang.cost.candidate import Candidate
+from stmlang.cost.candidate import Choice
 from stmlang.cost.problem import DtypeName, Mode, Problem
 from stmlang.cost.settings import Settings, settings_dict
 from stmlang.facts import analyse
@@ -50,7 +50,7 @@ class Recipe:
     @classmethod
     def of(cls, compilation: Compilation) -> Recipe:
         """The recipe of a scan whose graphs come at run time."""
-        problem, candidate = compilation.program.problem, compilation.program.candidate
+        problem, choice = compilation.program.problem, compilation.program.choice
         assert problem.room is not None
         return cls(
             compilation.declared,
@@ -58,8 +58,8 @@ class Recipe:
             problem.mode,
             problem.batch,
             problem.memory_limit,
-            candidate.strategy,
-            candidate.settings,
+            choice.strategy,
+            choice.settings,
             problem.room,
         )
 
@@ -77,8 +77,8 @@ class Recipe:
         if topology.tree:
             refuse_branching(given.dags)
         refuse_above_bounds(given.dags, topology.nodes, topology.edges)
-        candidate = Candidate(self.strategy, self.settings, (), (), 0, 0, 0, 0)
-        return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, given.dag, candidate).tables)]
+        choice = Choice(self.strategy, self.settings)
+        return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, given.dag, choice).tables)]
 
     @property
     def probe(self) -> Batch:
