@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from stmlang.check.dependency_order import followed
 from stmlang.check.modules import Definition, Module
-from stmlang.check.order import followed
 from stmlang.check.problems import Problems, arrows
-from stmlang.check.words import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.check.vocabulary import BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.source.diagnostic import Label
 from stmlang.syntax import tree
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import IntEnum
 
 from stmlang.check.problems import Problems
-from stmlang.check.values import DEEPEST
+from stmlang.check.typing.values import DEEPEST
 from stmlang.scan.expression import (
     Apply,
     Degree,

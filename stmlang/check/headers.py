@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from stmlang.check.clauses import Pins, Written
 from stmlang.check.problems import listed
-from stmlang.check.references import index_word, pinned_port
-from stmlang.check.scope import Header
-from stmlang.check.typer import Typer
-from stmlang.check.words import ALLOWED, CORE, INPUT_INDEX, RESERVED
+from stmlang.check.typing.expressions import Typer
+from stmlang.check.typing.references import index_word, pinned_port
+from stmlang.check.typing.scope import Header
+from stmlang.check.vocabulary import ALLOWED, CORE, INPUT_INDEX, RESERVED
 from stmlang.scan.expression import INDICES, PORT_INDICES, Index
 from stmlang.source.advice import Advice, replaced
 from stmlang.source.advice import written as written_as

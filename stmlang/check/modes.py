@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from stmlang.check.problems import Problems, listed
-from stmlang.check.words import CORE
+from stmlang.check.vocabulary import CORE
 from stmlang.scan.scan import Direction, Mode
 from stmlang.scan.topology import Topology, is_regular, kind_of, ports
 from stmlang.source.advice import Advice, replaced, written

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from stmlang.check.places import STANDARD, EscapeError, Found, Place, library, locate, looked_in, place_of
 from stmlang.check.problems import Problems, arrows, listed
-from stmlang.check.words import KINDS_OF_TOPOLOGY, RESERVED
+from stmlang.check.search_path import STANDARD, EscapeError, Found, Place, library, locate, looked_in, place_of
+from stmlang.check.vocabulary import KINDS_OF_TOPOLOGY, RESERVED
 from stmlang.source.advice import Advice, replaced
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
 from stmlang.source.reading import read

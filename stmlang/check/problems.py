@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from stmlang.check.elsewhere import DEGREES, FUNCTIONS, NAMES, NO_FUNCTIONS, NO_NAMES
-from stmlang.check.places import library_functions
+from stmlang.check.foreign_names import DEGREES, FUNCTIONS, NAMES, NO_FUNCTIONS, NO_NAMES
+from stmlang.check.search_path import library_functions
 from stmlang.source.advice import Advice, fixes_of, replaced, words_of, written
 from stmlang.source.diagnostic import Diagnostic, Label, Severity
 from stmlang.source.span import SourceFile, Span

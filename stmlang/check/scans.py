@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stmlang.check.assemble import Found, finish
 from stmlang.check.clauses import Written, in_force, with_index
-from stmlang.check.elsewhere import SIZES_ELSEWHERE
-from stmlang.check.finish import Found, finish
-from stmlang.check.graphs import Graphs
+from stmlang.check.foreign_names import SIZES_ELSEWHERE
 from stmlang.check.headers import Declared, declared
-from stmlang.check.matrices import warn_matrices
+from stmlang.check.implied import implied
+from stmlang.check.inline_graphs import Graphs
+from stmlang.check.matrix_leaves import warn_matrices
 from stmlang.check.modes import modes, without_settings
 from stmlang.check.modules import Module
-from stmlang.check.places import Place
 from stmlang.check.problems import Problems
-from stmlang.check.reading import implied
-from stmlang.check.scope import Budget, NoNumber, Numbers, Scope, Site, World
+from stmlang.check.search_path import Place
 from stmlang.check.sizes import Settings, Sizer
 from stmlang.check.topologies import Topologies
-from stmlang.check.typer import Typer
-from stmlang.check.words import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.check.typing.expressions import Typer
+from stmlang.check.typing.scope import Budget, NoNumber, Numbers, Scope, Site, World
+from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.scan.expression import INDICES, Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
 from stmlang.scan.scan import Clause, Scan
 from stmlang.scan.topology import ports

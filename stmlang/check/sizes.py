@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from stmlang.check import leaves
 from stmlang.check.modules import Module
 from stmlang.check.problems import Problems, listed
-from stmlang.check.scope import SIZE, Budget, NoNumber, Numbers, Scope, World
-from stmlang.check.typer import Typer
+from stmlang.check.typing import leaves
+from stmlang.check.typing.expressions import Typer
+from stmlang.check.typing.scope import SIZE, Budget, NoNumber, Numbers, Scope, World
 from stmlang.scan.sizes import SIZE_LIMIT
 from stmlang.source.span import Span
 from stmlang.syntax import tree

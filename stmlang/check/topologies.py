@@ -8,14 +8,14 @@ from math import prod
 from pathlib import PurePath
 from typing import assert_never
 
-from stmlang.check.elsewhere import TOPOLOGIES
-from stmlang.check.graphs import Graphs
+from stmlang.check.foreign_names import TOPOLOGIES
+from stmlang.check.inline_graphs import Graphs
 from stmlang.check.modules import Module, NamedTopology
-from stmlang.check.places import EscapeError, Place, locate, looked_in
 from stmlang.check.problems import arrows, listed
-from stmlang.check.scope import NAMED_SIZE, SIZE, NoNumber, Numbers
+from stmlang.check.search_path import EscapeError, Place, locate, looked_in
 from stmlang.check.sizes import Sizer
-from stmlang.check.words import CORE, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.check.typing.scope import NAMED_SIZE, SIZE, NoNumber, Numbers
+from stmlang.check.vocabulary import CORE, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.scan.graph_files import FORMATS, SUFFIXES, suffix_of
 from stmlang.scan.sizes import SIZE_LIMIT
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports

@@ -87,7 +87,7 @@ def _prose(text: str) -> None:
 def diagnosed(case: Case) -> tuple[Diagnostic, ...]:
     """Everything that is said about a case until it could be planned."""
     from stmlang.check import Spec, examine
-    from stmlang.check.places import place_of
+    from stmlang.check.search_path import place_of
     from stmlang.facts import analyse
     from stmlang.source.reading import from_text
 

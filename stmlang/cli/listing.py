@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _names() -> list[str]:
-    from stmlang.check.places import library_specs
+    from stmlang.check.search_path import library_specs
 
     return library_specs()
 
@@ -42,7 +42,7 @@ def _names() -> list[str]:
 def _entry(name: str) -> dict[str, Any]:
     """One spec: its name, its scan and what that runs on, both None for definitions alone, and its first comment."""
     from stmlang.check import examine, open_spec
-    from stmlang.check.places import STANDARD
+    from stmlang.check.search_path import STANDARD
     from stmlang.scan.topology import kind_of
 
     spec = open_spec(f"{STANDARD}:{name}")

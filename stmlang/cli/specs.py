@@ -35,7 +35,7 @@ def read_source(name: str) -> SourceFile:
 def open_door(spec: str) -> Spec:
     """A path, a name of the library or standard input; never the text itself. Raises SpecError where there is no such text."""
     from stmlang.check import Spec, open_spec
-    from stmlang.check.places import place_of
+    from stmlang.check.search_path import place_of
 
     return Spec(read_source(STDIN), None, place_of(Path())) if spec == STDIN else open_spec(_named(spec))
 

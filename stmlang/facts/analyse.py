@@ -64,8 +64,8 @@ def analyse(scan: Scan, dag: DAG | None = None) -> Facts:
     """The facts about a checked scan.
 
     `dag` is the scan's graph, if it has been built: degrees and single paths are read off it. Of a graph that is written out or
-    in a file it is built here where it is not given, so that the verdict is the same at every door. Raises SpecError as
-    `stmlang.graph.topology.dag_of` does.
+    in a file it is built here where it is not given, so that the verdict is the same wherever it is asked for. Raises
+    SpecError as `stmlang.graph.topology.dag_of` does.
     """
     if dag is None and _is_written(scan.topology):
         dag = dag_of(scan.topology)

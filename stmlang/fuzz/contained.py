@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from stmlang.check import Spec, examine
 from stmlang.check.modules import Definition, Loader, Module
-from stmlang.check.places import search_folders
 from stmlang.check.problems import Problems
+from stmlang.check.search_path import search_folders
 from stmlang.fuzz.generators.topologies import batches
 from stmlang.fuzz.generators.values import gate_values
 from stmlang.fuzz.trial import Listed, Trial

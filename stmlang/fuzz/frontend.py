@@ -14,8 +14,8 @@ from time import thread_time
 from traceback import extract_tb
 
 from stmlang.check import Examined, Spec, examine, library
-from stmlang.check.places import place_of
-from stmlang.check.verify import verify
+from stmlang.check.invariants import verify
+from stmlang.check.search_path import place_of
 from stmlang.facts import analyse
 from stmlang.facts.show import show_facts
 from stmlang.fuzz.trial import Finding

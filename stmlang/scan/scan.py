@@ -99,8 +99,8 @@ class Scan:
 
     `gates` are in dependency order and always hold `source`, `transition`, `mark` and `direct`, and `q`, `k`, `v` where the
     spec redefines them. `heads`, `key`, `value`, `track` are sizes; `track` is 1 unless a gate has the index. Invariants
-    (verified by `stmlang.check.verify`): every reference is to an earlier gate or a leaf; a gate's clauses have no free index
-    outside its `indices` less the pinned ones; `source` has no `in`, `mark` no `out`, `direct` neither.
+    (`stmlang.check.invariants` asserts them): every reference is to an earlier gate or a leaf; a gate's clauses have no free
+    index outside its `indices` less the pinned ones; `source` has no `in`, `mark` no `out`, `direct` neither.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Texts from files, bytes and strings, each checked once at the door."""
+"""Texts from files, bytes and strings, each checked once, where it comes in."""
 
 from __future__ import annotations
 

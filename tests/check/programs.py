@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stmlang.check import Examined, Spec, examine
-from stmlang.check.places import place_of
+from stmlang.check.search_path import place_of
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.reading import read
 

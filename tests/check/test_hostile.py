@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from stmlang.check import load
-from stmlang.check.verify import verify
+from stmlang.check.invariants import verify
 from stmlang.scan.show import show_scan
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.render import render

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from stmlang.check.door import check
+from stmlang.check.api import check
 from stmlang.facts import Facts, analyse
 from stmlang.facts.interval import FINITE
 from stmlang.source.span import SourceFile

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stmlang.check import library_specs, load
-from stmlang.check.verify import verify
+from stmlang.check.invariants import verify
 from stmlang.facts import Facts, analyse, facts_json, show_facts
 from stmlang.graph.topology import dag_of
 from stmlang.oracle.gates import Evaluator

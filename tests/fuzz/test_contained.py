@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stmlang.check import examine, open_spec
-from stmlang.check.places import library_specs
+from stmlang.check.search_path import library_specs
 from stmlang.fuzz.contained import contained, trials_of
 from stmlang.fuzz.examples import example
 from stmlang.graph.topology import dag_of

@@ -21,7 +21,7 @@ from stmlang.graph.convert import as_dag, convert, from_edge_index
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle, node_levels
 from stmlang.graph.readers import UndirectedGraph
-from tests.doors.refusals import Refusal, refused, refused_cheaply
+from tests.api.refusals import Refusal, refused, refused_cheaply
 from tests.graph.graphs import banded, ragged_dags
 from tests.helpers.data import data_folder
 

@@ -29,7 +29,7 @@ from stmlang.graph.build import ragged_dag
 from stmlang.graph.condense import strong_components
 from stmlang.graph.levels import find_cycle
 from stmlang.graph.orient import ORDERS
-from tests.doors.refusals import Refusal, refused
+from tests.api.refusals import Refusal, refused
 from tests.helpers.data import data_folder
 
 Pairs = list[tuple[int, int]]

@@ -9,7 +9,7 @@ import pytest
 
 from stmlang.graph import Converted, as_dag, batch, convert, from_edge_index, from_pyg
 from stmlang.source.diagnostic import SpecError
-from tests.doors.refusals import Refusal, refused
+from tests.api.refusals import Refusal, refused
 from tests.graph.look_alikes import (
     AttributeDict,
     Data,

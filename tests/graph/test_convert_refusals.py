@@ -18,7 +18,7 @@ from stmlang.graph.levels import find_cycle
 from stmlang.graph.orient import ORDERS
 from stmlang.source.codes import CODES
 from stmlang.source.diagnostic import SpecError
-from tests.doors.refusals import LONGEST, Refusal, refused, refused_cheaply
+from tests.api.refusals import LONGEST, Refusal, refused, refused_cheaply
 
 A, B = [[0, 1]], [("a", "b")]
 ARRAY = np.asarray(A)

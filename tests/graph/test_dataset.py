@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stmlang.graph import batch, tudataset
-from tests.doors.refusals import Refusal, refused
+from tests.api.refusals import Refusal, refused
 from tests.graph.test_dataset_tu import write
 from tests.helpers.data import data_folder
 

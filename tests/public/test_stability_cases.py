@@ -11,7 +11,7 @@ import pytest
 
 import stmlang
 from stmlang.check import examine, open_spec
-from stmlang.check.places import library_specs
+from stmlang.check.search_path import library_specs
 from stmlang.facts import analyse
 from tests.helpers.data import data_folder
 

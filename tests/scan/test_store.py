@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stmlang.check import load
-from stmlang.check.places import library_specs
+from stmlang.check.search_path import library_specs
 from stmlang.scan.store import scan_from_json, scan_json
 
 

@@ -13,8 +13,8 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from stmlang.check.places import library, library_specs
-from stmlang.check.words import BUILT_IN, CORE, INDEX_WORDS, SIZES
+from stmlang.check.search_path import library, library_specs
+from stmlang.check.vocabulary import BUILT_IN, CORE, INDEX_WORDS, SIZES
 from stmlang.source.span import SourceFile
 from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS, SIGNS, lex
 

@@ -6,13 +6,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stmlang.check import calls, degrees
 from stmlang.check.clauses import with_index
 from stmlang.check.problems import listed
-from stmlang.check.references import index_word
-from stmlang.check.scope import Scope, Site
-from stmlang.check.values import Value, combined
-from stmlang.check.words import ALLOWED, FEATURES, INPUTS
+from stmlang.check.typing import calls, degrees
+from stmlang.check.typing.references import index_word
+from stmlang.check.typing.scope import Scope, Site
+from stmlang.check.typing.values import Value, combined
+from stmlang.check.vocabulary import ALLOWED, FEATURES, INPUTS
 from stmlang.scan.expression import INDICES, PORT_INDICES, Index, LeafRef, Number, Product, Sum
 from stmlang.scan.scan import Feature, Initial, Leaf
 from stmlang.source.advice import Advice, Edit, Rewrite, replaced, written
@@ -20,7 +20,7 @@ from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 if TYPE_CHECKING:
-    from stmlang.check.typer import Typer
+    from stmlang.check.typing.expressions import Typer
 
 WEIGHT = math.sqrt(0.4)
 """The default of `weight`: a weight's initial standard deviation times the square root of the number of features it reads."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from stmlang.check.modules import Module
-from stmlang.check.values import Value
+from stmlang.check.typing.values import Value
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Leaf
 from stmlang.scan.topology import Topology, is_regular, ports

@@ -1,4 +1,4 @@
-"""Graphs that a program brings: doors that take them, files by what is no path, archives made to hurt."""
+"""Graphs that a program brings: functions that take them, files by what is no path, archives made to hurt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stmlang.graph.build import ragged_dag
 from stmlang.graph.readers import read_graph, read_listops, read_treebank, read_tudataset
 from stmlang.graph.readers.d8 import read_flow
 from stmlang.graph.readers.read import FORMATS
-from tests.doors.refusals import Refusal, nothing_written, refused, refused_cheaply
+from tests.api.refusals import Refusal, nothing_written, refused, refused_cheaply
 
 SPEC = "scan s on {} {{\nsource = sigmoid(linear(x))\nmark = 1\ntransition = 0.5\n}}"
 

@@ -14,7 +14,7 @@ import stmlang
 from stmlang.models.vision.parts import patches
 from stmlang.models.vision.plstm import PLSTM
 from stmlang.nn import RMSNorm, ScanLayer
-from tests.doors.refusals import Refusal, refused, refused_cheaply
+from tests.api.refusals import Refusal, refused, refused_cheaply
 
 DIM = 8
 KEY = jax.random.key(0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from stmlang.check.elsewhere import SIZES_ELSEWHERE
+from stmlang.check.dependency_order import in_order, reached
 from stmlang.check.finite import finite
+from stmlang.check.foreign_names import SIZES_ELSEWHERE
 from stmlang.check.headers import Declared
+from stmlang.check.implied import Implied
 from stmlang.check.modes import Modes
-from stmlang.check.order import in_order, reached
 from stmlang.check.problems import Problems
-from stmlang.check.reading import Implied
-from stmlang.check.words import CORE, INPUTS, SIZES
+from stmlang.check.vocabulary import CORE, INPUTS, SIZES
 from stmlang.scan.expression import Degree, Number, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology

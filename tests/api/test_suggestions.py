@@ -1,4 +1,4 @@
-"""No door answers a word with its opposite: what it suggests, if anything, is what the word may be a misspelling of."""
+"""Nothing answers a word with its opposite: what it suggests, if anything, is what the word may be a misspelling of."""
 
 from __future__ import annotations
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stmlang.check.problems import listed
-from stmlang.check.scope import Header, Scope, World
-from stmlang.check.values import Value
-from stmlang.check.words import INDEX_WORDS, INPUT_INDEX, KINDS
+from stmlang.check.typing.scope import Header, Scope, World
+from stmlang.check.typing.values import Value
+from stmlang.check.vocabulary import INDEX_WORDS, INPUT_INDEX, KINDS
 from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, Number, ordered
 from stmlang.source.advice import Advice, Edit, Rewrite
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 if TYPE_CHECKING:
-    from stmlang.check.typer import Typer
+    from stmlang.check.typing.expressions import Typer
 
 
 def gate(typer: Typer, header: Header, span: Span) -> Value:

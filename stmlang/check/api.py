@@ -1,4 +1,4 @@
-"""The doors of the checker: a text, a file or a name of the library in, a typed scan out."""
+"""What the checker is asked by: a text, a file or a name of the library in, a typed scan out."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stmlang.check.definitions import check_definitions
-from stmlang.check.graphs import Graphs
+from stmlang.check.inline_graphs import Graphs
 from stmlang.check.modules import Loader, Module
-from stmlang.check.places import STANDARD, Place, library, library_specs, place_of, search_folders
 from stmlang.check.problems import Problems, listed
 from stmlang.check.scans import ScanChecker
-from stmlang.check.scope import Budget
+from stmlang.check.search_path import STANDARD, Place, library, library_specs, place_of, search_folders
 from stmlang.check.sizes import Settings
+from stmlang.check.typing.scope import Budget
 from stmlang.scan.scan import Scan
 from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
 from stmlang.source.reading import from_text, read

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.api.refusals import contents, nothing_written
 from tests.cli.command import Command, Outcome
-from tests.doors.refusals import contents, nothing_written
 
 GOOD = "scan s(heads = 1, key = 2, value = 2) on chain(t) {\n    source     = 0.5\n    transition = 0.5\n}\n"
 HALF = "def half(a) = a / 2\n"

@@ -1,13 +1,13 @@
-"""Bad input through every public door: one clear error that names the thing and says what to do, nothing half-written.
+"""Bad input through everything that users call: one clear error that names the thing and says what to do, nothing half-written.
 
 Each table here holds what no other test does. What is checked elsewhere, and how many cases there are:
 
-    door                   elsewhere                                                                      here
+    called                 elsewhere                                                                      here
     command line           tests/cli/test_main.py (35), test_options.py (33), test_fmt.py (5),            test_command_line.py
                            test_tune.py (5), test_check.py (3), test_compile.py (3), test_new.py (2)
     texts and imports      tests/syntax/test_errors.py, tests/check/test_typing.py, test_modules.py,      test_command_line.py
                            tests/source/test_reading.py, tests/*/test_hostile.py (some hundreds)
-    stmlang.compile        tests/check/test_door.py (14), tests/plan/test_choose.py (20),                 test_compile.py
+    stmlang.compile        tests/check/test_api.py (14),  tests/plan/test_choose.py (20),                 test_compile.py
                            tests/scan/test_sizes.py (8)
     CompiledScan           tests/runtime/test_compile.py (20)                                             test_call.py
     ScanLayer, models      tests/nn/test_layer.py (8), tests/models/test_plstm.py (3)                     test_layer.py

@@ -13,7 +13,7 @@ from stmlang.graph.readers.files import MOST_BYTES
 from stmlang.graph.readers.read import FORMATS
 from stmlang.graph.readers.text import MOST_IMPLIED
 from stmlang.source.diagnostic import SpecError
-from tests.doors.refusals import Refusal, nothing_written, refused, refused_cheaply
+from tests.api.refusals import Refusal, nothing_written, refused, refused_cheaply
 from tests.helpers.work import calls
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stmlang.check import calls, leaves
 from stmlang.check.definitions import parts
 from stmlang.check.modules import Definition
-from stmlang.check.references import index_word
-from stmlang.check.scope import Scope
-from stmlang.check.values import Value
+from stmlang.check.typing import calls, leaves
+from stmlang.check.typing.references import index_word
+from stmlang.check.typing.scope import Scope
+from stmlang.check.typing.values import Value
 from stmlang.scan.expression import Degree, Number
 from stmlang.scan.topology import is_regular, ports
 from stmlang.syntax import tree
 
 if TYPE_CHECKING:
-    from stmlang.check.typer import Typer
+    from stmlang.check.typing.expressions import Typer
 
 
 def degree(typer: Typer, call: tree.Call, scope: Scope) -> Value | None:

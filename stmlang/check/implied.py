@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stmlang.check.headers import Declared
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
-from stmlang.check.scope import Header
+from stmlang.check.typing.scope import Header
 from stmlang.scan.expression import Bind, Expr, GateRef, Index, Number
 from stmlang.scan.topology import Topology, is_regular, ports
 from stmlang.source.diagnostic import Label

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from tests.doors.refusals import Refusal, nothing_written, refused, refused_cheaply
+from tests.api.refusals import Refusal, nothing_written, refused, refused_cheaply
 
 CHAIN = "scan s(heads = 2, key = 3, value = 4) on chain(t) { source = linear(x); transition = sigmoid(linear(x)) }\n"
 PRODUCT = "scan s(key = 3, value = 4) on dag { a -> b } * chain(t) { source = 0.5; transition = 0.25 }\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stmlang.check import check, examine, library_specs, load, open_spec
-from stmlang.check.verify import verify
+from stmlang.check.invariants import verify
 from stmlang.scan.sizes import unbound
 from stmlang.source.diagnostic import Severity, SpecError
 from stmlang.source.span import SourceFile

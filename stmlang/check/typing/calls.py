@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stmlang.check import degrees, leaves
 from stmlang.check.clauses import with_index
 from stmlang.check.problems import MOST_LISTED, listed
-from stmlang.check.references import index_word
-from stmlang.check.scope import Scope
-from stmlang.check.values import Value, combined
-from stmlang.check.words import ALLOWED, ELEMENTWISE, LEAVES, NORMALIZATIONS, REDUCTIONS
+from stmlang.check.typing import degrees, leaves
+from stmlang.check.typing.references import index_word
+from stmlang.check.typing.scope import Scope
+from stmlang.check.typing.values import Value, combined
+from stmlang.check.vocabulary import ALLOWED, ELEMENTWISE, LEAVES, NORMALIZATIONS, REDUCTIONS
 from stmlang.scan.expression import INDICES, PORT_INDICES, Apply, Function, Index, Normalize, Number, Reduce, Split, ordered
 from stmlang.scan.topology import is_regular, ports
 from stmlang.source.advice import Advice, Edit, Rewrite, replaced, written
@@ -20,7 +20,7 @@ from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 if TYPE_CHECKING:
-    from stmlang.check.typer import Typer
+    from stmlang.check.typing.expressions import Typer
 
 Handler = Callable[["Typer", tree.Call, Scope, int], Value | None]
 

@@ -24,7 +24,7 @@ import stmlang
 from stmlang.runtime import archive
 from stmlang.runtime.artifact import MEMBERS
 from stmlang.runtime.compiled import CompiledScan
-from tests.doors.refusals import Refusal, nothing_written, refused, refused_cheaply
+from tests.api.refusals import Refusal, nothing_written, refused, refused_cheaply
 
 CHAIN = "scan s(heads = 2, key = 3, value = 4) on chain(t = 6) { source = linear(x); transition = sigmoid(linear(x)) }\n"
 Members = dict[str, bytes]

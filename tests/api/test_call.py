@@ -12,7 +12,7 @@ import pytest
 
 import stmlang
 from stmlang.runtime.compiled import CompiledScan
-from tests.doors.refusals import Refusal, nothing_written, refused, refused_cheaply
+from tests.api.refusals import Refusal, nothing_written, refused, refused_cheaply
 
 CHAIN = "scan s(heads = 2, key = 3, value = 4) on chain(t) { source = linear(x); transition = sigmoid(linear(x)) }\n"
 SHAPE = (6, 2, 3)

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 
-from stmlang.check import calls, references
 from stmlang.check.modules import Definition
 from stmlang.check.problems import Problems
-from stmlang.check.scope import NAMED_SIZE, Argument, Budget, NoNumber, Scope, Site, World
-from stmlang.check.values import DEEPEST, Value, combined, folded
-from stmlang.check.words import ALLOWED, BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
+from stmlang.check.typing import calls, references
+from stmlang.check.typing.scope import NAMED_SIZE, Argument, Budget, NoNumber, Scope, Site, World
+from stmlang.check.typing.values import DEEPEST, Value, combined, folded
+from stmlang.check.vocabulary import ALLOWED, BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
 from stmlang.scan.expression import PORT_INDICES, Number, Power, Product, Sum
 from stmlang.scan.topology import is_regular
 from stmlang.source.advice import Advice, written
