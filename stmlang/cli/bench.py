@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0. An interruption prints what was measured."""
-    from stmlang.cli.specs import plan_prepared, prepare_scan, sized_spec
+    from stmlang.cli.specs import call_of, prepare_scan, request_of, sized_spec
+    from stmlang.compiler import plan
     from stmlang.runtime.bench import Bench
     from stmlang.runtime.tune import require_nodes
 
@@ -42,9 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
     modes: tuple[Literal["inference", "training"], ...] = ("inference", "training")
     for mode in modes:
         if arguments.mode in (mode, "both"):
-            prepared = prepare_scan(arguments, scan, mode, arguments.batch)
+            prepared = prepare_scan(arguments, scan, call_of(arguments, mode=mode))
             require_nodes(prepared)
-            benches.append(Bench(prepared, plan_prepared(arguments, prepared), arguments.repeats))
+            benches.append(Bench(prepared, plan(prepared, request_of(arguments)), arguments.repeats))
 
     def show(interrupted: bool = False) -> None:
         done = [bench for bench in benches if bench.done]

@@ -66,10 +66,10 @@ def _stability(scan: Scan) -> tuple[Diagnostic, ...]:
 
     if scan.stabilize is Mode.NONE:
         return ()
-    from stmlang.facts import analyse
+    from stmlang.compiler import facts_of
 
     try:
-        return analyse(scan).changes
+        return facts_of(scan).changes
     except SpecError:
         return ()
 

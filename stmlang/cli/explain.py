@@ -69,9 +69,10 @@ def _scan(arguments: argparse.Namespace) -> int:
 
 def _facts(arguments: argparse.Namespace) -> int:
     from stmlang.cli.specs import load_spec
-    from stmlang.facts import analyse, facts_json, show_facts
+    from stmlang.compiler import facts_of
+    from stmlang.facts import facts_json, show_facts
 
-    facts = analyse(load_spec(arguments))
+    facts = facts_of(load_spec(arguments))
     if arguments.json:
         print_json(facts_json(facts))
         return 0
@@ -87,11 +88,11 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
 
     scan = load_spec(arguments)
     if isinstance(scan.topology, Runtime):
-        facts, found = outlook_spec(scan, arguments)
+        facts, outlooks = outlook_spec(scan, arguments)
         if arguments.json:
-            print_json(outlook_json(found, facts_json(facts) if with_facts else None))
+            print_json(outlook_json(outlooks, facts_json(facts) if with_facts else None))
         else:
-            write_result(outlook_text(found, show_facts(facts, room()) if with_facts else None, room()))
+            write_result(outlook_text(outlooks, show_facts(facts, room()) if with_facts else None, room()))
         return 0
     facts, plan = plan_of(scan, arguments)
     if arguments.json:

@@ -16,11 +16,10 @@ from stmlang.source.span import SourceFile
 
 if TYPE_CHECKING:
     from stmlang.check import Examined, Spec
+    from stmlang.compiler import Call, Prepared, Request
     from stmlang.facts import Facts
     from stmlang.plan.plan import Plan
     from stmlang.plan.preview import Outlook
-    from stmlang.plan.tuned import Device
-    from stmlang.runtime.compile import Prepared
     from stmlang.runtime.compiled import CompiledScan
     from stmlang.scan.scan import Scan
 
@@ -56,96 +55,56 @@ def load_spec(arguments: argparse.Namespace) -> Scan:
     from stmlang.check import examine
 
     spec = open_door(arguments.spec)
-    found = examine(spec, arguments.settings, search_path=arguments.search_path, library_file=False)
-    if found.failed or found.scan is None:
-        raise SpecError(found.diagnostics)
-    print_diagnostics(found.diagnostics)
-    return found.scan
+    examined = examine(spec, arguments.settings, search_path=arguments.search_path, library_file=False)
+    if examined.failed or examined.scan is None:
+        raise SpecError(examined.diagnostics)
+    print_diagnostics(examined.diagnostics)
+    return examined.scan
+
+
+def call_of(
+    arguments: argparse.Namespace, *, mode: Literal["training", "inference"] | None = None, batch: int | None = None
+) -> Call:
+    """The call that a command line plans for, in another mode and batch than it says where they are given."""
+    from stmlang.compiler import Call
+
+    return Call(arguments.dtype, mode or arguments.mode, arguments.memory_limit, batch or arguments.batch)
+
+
+def request_of(arguments: argparse.Namespace, target: str = "auto") -> Request:
+    """What a command line tells the planner."""
+    from stmlang.compiler import Request
+
+    return Request(target, arguments.strategy, tuned=arguments.tuned)
 
 
 def outlook_spec(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, list[Outlook]]:
     """The facts about a scan whose graphs come at run time, and what would be chosen for graphs of several sizes."""
-    from stmlang.cost.target import target_of
-    from stmlang.facts import analyse
-    from stmlang.plan.preview import outlook
+    from stmlang.compiler import previews
 
-    facts = analyse(scan)
-    print_diagnostics(facts.notes)
-    found = outlook(
-        facts,
-        target_of(_machine(arguments.target)),
-        dtype=arguments.dtype,
-        mode=arguments.mode,
-        memory_limit=arguments.memory_limit,
-        batch=arguments.batch,
-        strategy=arguments.strategy,
-    )
-    return facts, list(found)
+    def tell(facts: Facts) -> None:
+        print_diagnostics(facts.notes)
+
+    return previews(scan, call_of(arguments), request_of(arguments, arguments.target), tell)
 
 
 def plan_of(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, Plan]:
     """The facts about a scan, and the plan for it. Raises SpecError, also for sizes that are not bound."""
-    from stmlang.cost.problem import Problem, regular_axes
-    from stmlang.cost.target import target_of
-    from stmlang.facts import analyse
-    from stmlang.graph.topology import dag_of
-    from stmlang.plan.choose import make_plan
-    from stmlang.plan.tuned import IGNORED, look_up
+    from stmlang.compiler import plan, prepare
 
-    # A chain or grid is known by its sizes; its graph, which may be huge, need not be built to plan for it.
-    dag = None if regular_axes(scan) is not None else dag_of(scan.topology)
-    facts = analyse(scan, dag)
-    problem = Problem.of(
-        facts.scan,
-        dag,
-        arguments.dtype,
-        facts=facts,
-        mode=arguments.mode,
-        memory_limit=arguments.memory_limit,
-        batch=arguments.batch,
-    )
-    print_diagnostics(facts.notes)
-    found = look_up(problem, _device(arguments.target)) if arguments.tuned else IGNORED
-    return facts, make_plan(problem, target_of(_machine(arguments.target)), strategy=arguments.strategy, tuned=found)
-
-
-def _device(target: str) -> Device | None:
-    """The device whose measurements count: for `cpu` it is known without jax."""
-    if target != "auto":
-        from stmlang.plan.tuned import Device
-
-        return Device.cpu() if target == "cpu" else None
-    from stmlang.runtime.compile import device_of
-
-    return device_of(target)
-
-
-def _machine(target: str) -> str:
-    """`auto` is whatever jax would run on, so that a plan that is explained is the one that is compiled."""
-    if target != "auto":
-        return target
-    from stmlang.runtime.compile import machine
-
-    return machine()
+    prepared = prepare(scan, call_of(arguments))
+    print_diagnostics(prepared.facts.notes)
+    return prepared.facts, plan(prepared, request_of(arguments, arguments.target))
 
 
 def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
     """The compiled scan of a spec. Raises SpecError."""
-    from stmlang.runtime.compile import assemble
+    from stmlang.compiler import plan
+    from stmlang.runtime.compiled import compiled
 
-    prepared = prepare_scan(arguments, sized_spec(arguments), arguments.mode, batch)
+    prepared = prepare_scan(arguments, sized_spec(arguments), call_of(arguments, batch=batch))
     print_diagnostics(prepared.facts.changes)
-    return assemble(prepared, plan_prepared(arguments, prepared, arguments.target))
-
-
-def plan_prepared(arguments: argparse.Namespace, prepared: Prepared, target: str = "auto") -> Plan:
-    """The plan for a prepared scan. Raises SpecError."""
-    from stmlang.cost.target import target_of
-    from stmlang.plan.choose import make_plan
-    from stmlang.plan.tuned import IGNORED, look_up
-
-    found = look_up(prepared.problem, _device(target)) if arguments.tuned else IGNORED
-    return make_plan(prepared.problem, target_of(_machine(target)), strategy=arguments.strategy, tuned=found)
+    return compiled(prepared, plan(prepared, request_of(arguments, arguments.target)))
 
 
 def sized_spec(arguments: argparse.Namespace) -> Scan:
@@ -157,11 +116,11 @@ def sized_spec(arguments: argparse.Namespace) -> Scan:
     return scan
 
 
-def prepare_scan(arguments: argparse.Namespace, scan: Scan, mode: Literal["training", "inference"], batch: int) -> Prepared:
+def prepare_scan(arguments: argparse.Namespace, scan: Scan, call: Call) -> Prepared:
     """What there is to plan for a scan. A command line that asks for float64 means it, so jax is told. Raises SpecError."""
-    from stmlang.runtime.compile import prepare
+    from stmlang.compiler import prepare
 
     if arguments.dtype == "float64":
         jax: Any = import_module("jax")
         jax.config.update("jax_enable_x64", True)
-    return prepare(scan, arguments.dtype, mode=mode, memory_limit=arguments.memory_limit, batch=batch)
+    return prepare(scan, call)

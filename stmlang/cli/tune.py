@@ -38,15 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0, or 70 if the numbers of a candidate were wrong, once the right ones are kept. An interruption prints what there is."""
-    from stmlang.cli.specs import prepare_scan, sized_spec
-    from stmlang.cost.target import target_of
-    from stmlang.runtime.compile import device_of, machine
+    from stmlang.cli.specs import call_of, prepare_scan, sized_spec
+    from stmlang.compiler import device_of, machine
     from stmlang.runtime.tune import Tuner, wrong_numbers
 
-    prepared = prepare_scan(arguments, sized_spec(arguments), arguments.mode, arguments.batch)
+    prepared = prepare_scan(arguments, sized_spec(arguments), call_of(arguments))
     device = device_of("auto")
     assert device is not None
-    tuner = Tuner(prepared, target_of(machine()), device, arguments.budget)
+    tuner = Tuner(prepared, machine("auto"), device, arguments.budget)
     start = time.perf_counter()
 
     def show(interrupted: bool = False) -> None:

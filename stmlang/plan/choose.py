@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from stmlang.cost import units
 from stmlang.cost.candidate import Candidate, Rejection
@@ -50,9 +51,17 @@ def make_plan(
     predicted = _choose([entry for entry in estimates if entry.candidate in eligible], problem, limit, target)
     chosen, tuning = follow(tuned or Found(None), predicted, estimates, limit, forced is not None)
     order = sorted(estimates, key=lambda entry: (entry.memory > limit, entry.seconds))
-    ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, forced, tuning)) for entry in order)
+    name = None if forced is None else forced.name
+    ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, name, tuning)) for entry in order)
     circumstances = Circumstances.of(problem, target)
     return Plan(chosen, ranked, tuple(rejections), circumstances, target, forced is not None, tuning)
+
+
+def rechosen(plan: Plan, chosen: Estimate) -> Plan:
+    """The plan of one who asks for another of its candidates."""
+    limit, name, untuned = plan.circumstances.memory_limit, chosen.candidate.strategy, Tuning()
+    ranked = tuple(replace(entry, why=_why(entry.estimate, chosen, limit, name, untuned)) for entry in plan.ranked)
+    return replace(plan, chosen=chosen, ranked=ranked, forced=True, tuning=untuned)
 
 
 def _all(problem: Problem, target: Target) -> tuple[list[Candidate], list[Rejection]]:
@@ -104,7 +113,7 @@ def _choose(eligible: list[Estimate], problem: Problem, limit: int, target: Targ
     )
 
 
-def _why(entry: Estimate, chosen: Estimate, limit: int, forced: AnyStrategy | None, tuning: Tuning) -> str:
+def _why(entry: Estimate, chosen: Estimate, limit: int, forced: str | None, tuning: Tuning) -> str:
     """Why a candidate was not chosen."""
     if entry is chosen:
         return ""
@@ -113,7 +122,7 @@ def _why(entry: Estimate, chosen: Estimate, limit: int, forced: AnyStrategy | No
     if tuning.used:
         return why_measured(entry.candidate.label, chosen.candidate.label, tuning)
     if forced is not None and entry.seconds < chosen.seconds:
-        return f"`{forced.name}` was asked for"
+        return f"`{forced}` was asked for"
     if entry.seconds <= chosen.seconds:
         return "equally fast, but later in the list"
     return f"{units.excess(entry.seconds / chosen.seconds)} slower: {_culprit(entry, chosen)}"

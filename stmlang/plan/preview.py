@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from stmlang.cost.problem import DtypeName, Mode, Problem
-from stmlang.cost.target import Target
-from stmlang.facts import Facts
 from stmlang.graph.batch import bucket_for
 from stmlang.graph.buckets import LARGEST_CELL, MOST_PACKED, Needs, Room, levels_above, spread_above
 from stmlang.graph.packing import pieces
-from stmlang.plan.choose import make_plan
+from stmlang.plan.plan import Plan
 from stmlang.scan.topology import Runtime
 from stmlang.source.columns import table, wrapped
 from stmlang.source.wording import count
@@ -34,20 +31,9 @@ class Outlook:
     room: Room
 
 
-def outlook(
-    facts: Facts,
-    target: Target,
-    *,
-    dtype: DtypeName,
-    mode: Mode,
-    memory_limit: int | None,
-    batch: int,
-    strategy: str | None = None,
-) -> Iterator[Outlook]:
+def outlook(topology: Runtime, planned: Callable[[Room], Plan]) -> Iterator[Outlook]:
     """For graphs of several numbers of nodes up to the bound of the topology, each with an edge for every node, as few levels
-    as rooms have, and as many arcs as edges. Raises SpecError where nothing can be chosen."""
-    topology = facts.scan.topology
-    assert isinstance(topology, Runtime)
+    as rooms have, and as many arcs as edges. `planned` makes the plan for a room."""
     most = min(topology.nodes, SIZES[-1])
     for nodes in dict.fromkeys(min(size, most) for size in SIZES):
         edges, graphs = min(nodes, topology.edges), max(1, min(TOGETHER, NODES_TOGETHER // max(nodes, 1)))
@@ -55,10 +41,7 @@ def outlook(
         spread = spread_above(int(pieces([nodes], LARGEST_CELL)[0]), 1)
         needs = Needs(graphs * edges, graphs * edges, min(nodes, levels_above(0)), (nodes,) * graphs, spread)
         room = Room.of(bucket.nodes, bucket.edges, needs)
-        options: dict[str, Any] = {"mode": mode, "memory_limit": memory_limit, "batch": batch}
-        problem = Problem.of(facts.scan, None, dtype, facts=facts, room=room, **options)
-        plan = make_plan(problem, target, strategy=strategy)
-        yield Outlook(graphs, nodes, edges, plan.strategy, room)
+        yield Outlook(graphs, nodes, edges, planned(room).strategy, room)
 
 
 def outlook_json(found: Sequence[Outlook], facts: Mapping[str, Any] | None) -> dict[str, Any]:

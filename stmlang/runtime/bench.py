@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from stmlang.compiler import Prepared
 from stmlang.cost.roofline import Estimate
+from stmlang.plan.choose import rechosen
 from stmlang.plan.plan import Plan
-from stmlang.runtime.compile import Prepared, assemble
+from stmlang.runtime.compiled import compiled
 from stmlang.runtime.measure import AttentionSize, Built, Timing, scan_program, softmax_program, time_interleaved
 
 TIMING_SECONDS = 10.0
@@ -88,7 +90,7 @@ class Bench:
 
     def _row(self, estimate: Estimate) -> Row:
         problem = self.prepared.problem
-        op = assemble(self.prepared, replace(self.plan, chosen=estimate))
+        op = compiled(self.prepared, rechosen(self.plan, estimate))
         program = scan_program(op, problem.mode, problem.batch, self.seed)
         attention = self.attention.program
         if self._base is None:

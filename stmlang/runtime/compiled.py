@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -15,18 +15,20 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
+from stmlang.compiler import Call, Prepared, Request, prepare
+from stmlang.compiler import plan as plan_of
 from stmlang.cost import units
-from stmlang.cost.candidate import Choice
-from stmlang.cost.settings import NoSettings
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
+from stmlang.graph.batch import Batch
 from stmlang.graph.dag import DAG
-from stmlang.lower.strategy import Whole
+from stmlang.log import COMPILE, timed
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.program.execute import gating, run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import State
+from stmlang.runtime.compilation import Compilation, compilation_of
 from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import node_shape, whole_number, word
@@ -34,77 +36,9 @@ from stmlang.runtime.signature import Signature, call_error, check_arguments, fl
 from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
 from stmlang.source import short
-from stmlang.strategies.registry import gating_strategy
 
 if TYPE_CHECKING:
     from stmlang.oracle.recurrence import ReferenceResult
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Compilation:
-    """What the compiler knows about a scan. `declared` is the scan as written, `facts.scan` the stabilized one that runs.
-
-    Two are equal whose scans and programs are, whatever was predicted of other ways to evaluate them. Copies are the same
-    object; stored are the scan, its graph and the plan, and the rest is found out again."""
-
-    declared: Scan
-    facts: Facts
-    plan: Plan
-    program: Program
-    signature: Signature
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, Compilation) and self.program == other.program and self.declared == other.declared
-
-    def __hash__(self) -> int:
-        return hash(self.program)
-
-    __pdoc__ = short.text
-
-    def __repr__(self) -> str:
-        return f"<Compilation {self.program!r}>"
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Compilation:
-        del memo
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        problem, dag = self.program.problem, self.program.dag
-        call = {name: getattr(problem, name) for name in ("dtype", "mode", "memory_limit", "batch", "room")}
-        return _restored, (self.declared, None if dag.regular is not None else dag, self.plan, call)
-
-    @cached_property
-    def whole(self) -> Program:
-        """The same scan by a strategy that forms its gating matrix."""
-        return self.program if isinstance(self.program.lowering, Whole) else self.formed(self.program.dag)
-
-    @cached_property
-    def maskable(self) -> Program:
-        """The same scan by the best strategy that weighed in which nodes can be left out."""
-        if not (isinstance(self.program.lowering, Whole) and self.program.lowering.uniform):
-            return self.program
-        for entry in self.plan.ranked:
-            other = Program(self.program.problem, self.program.dag, entry.estimate.candidate.choice)
-            if not (isinstance(other.lowering, Whole) and other.lowering.uniform):
-                return other
-        return self.formed(self.program.dag)
-
-    def formed(self, dag: DAG) -> Program:
-        """The scan on a graph by a strategy that forms any gating matrix."""
-        return Program(replace(self.program.problem, room=None), dag, Choice(gating_strategy().name, NoSettings()))
-
-    @property
-    def at_run_time(self) -> bool:
-        """Whether `program.dag` is but one of the graphs that the program is for."""
-        return self.program.problem.room is not None
-
-
-def _restored(scan: Scan, graph: DAG | None, plan: Plan, call: dict[str, Any]) -> Compilation:
-    from stmlang.runtime.compile import restored
-
-    return restored(scan, graph, plan, **call)
 
 
 class CompiledScan(eqx.Module):
@@ -336,9 +270,20 @@ class CompiledScan(eqx.Module):
         export(self, path, platforms, batch, with_state)
 
 
-def build(compilation: Compilation) -> CompiledScan:
-    """The callable of a compilation."""
-    return CompiledScan(_device(compilation.program.tables), compilation)
+def compiled(prepared: Prepared, plan: Plan) -> CompiledScan:
+    """The last step of the compiler: a scan as planned."""
+    compilation = compilation_of(prepared, plan)
+    with timed(COMPILE, f"tables of {compilation.program.choice.label}") as remarks:
+        tables = _device(compilation.program.tables)
+        remarks.append(units.size(sum(table.nbytes for table in jax.tree.leaves(tables))))
+    return CompiledScan(tables, compilation)
+
+
+def compile_scan(scan: Scan, call: Call, request: Request, batch: Batch | None = None) -> CompiledScan:
+    """All steps for a checked scan whose sizes are known, or, where its graphs come at run time, for the room of a batch of
+    them. Raises SpecError where no strategy can evaluate it."""
+    prepared = prepare(scan, call) if batch is None else prepare(scan, call, graph=batch.dag, room=batch.room)
+    return compiled(prepared, plan_of(prepared, request))
 
 
 def rebuilt(scan: CompiledScan, tables: tuple[Bundle, ...]) -> CompiledScan:

@@ -67,6 +67,6 @@ def _model(loaded: LoadedModel) -> dict[str, Any]:
         "model": str(loaded.manifest.get("model")),
         "parameters": sum(array.size for array in learned),
         "graphs": dict(loaded.sizes),
-        "scans": [{"scan": recipe.scan.name, "strategy": recipe.strategy} for recipe in loaded.recipes],
+        "scans": [{"scan": recipe.scan.name, "strategy": recipe.choice.strategy} for recipe in loaded.recipes],
         "signature": loaded.signature,
     }

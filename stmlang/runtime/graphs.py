@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 
+from stmlang.compiler import Call, Request
 from stmlang.graph.batch import Batch, batch, refuse_above_bounds
 from stmlang.graph.buckets import Room
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
 from stmlang.graph.whole import refuse_branching
-from stmlang.runtime.compiled import CompiledScan, rebuilt
+from stmlang.runtime.compiled import CompiledScan, compile_scan, rebuilt
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Runtime
@@ -39,13 +40,13 @@ class GraphScan:
 
         step(scan.at(batch), q, k, v, gates)
 
-    `finish` plans for the room that a batch takes; what it made is kept in `compiled`, and not stored. Two are equal whose
-    specs and options are.
+    `call` and `request` say what it is compiled for, once for each room that a batch takes; what was compiled is kept in
+    `compiled`, and not stored. Two are equal whose specs and options are.
     """
 
     scan: Scan
-    dtype: str
-    finish: Callable[[Scan, Batch], CompiledScan]
+    call: Call
+    request: Request
     compiled: dict[Room, CompiledScan] = field(default_factory=dict[Room, CompiledScan], compare=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphScan:
@@ -53,12 +54,17 @@ class GraphScan:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GraphScan, (self.scan, self.dtype, self.finish)
+        return GraphScan, (self.scan, self.call, self.request)
 
     __pdoc__ = short.text
 
     def __repr__(self) -> str:
         return f"<GraphScan {self.scan.name}: graphs come with `at`>"
+
+    @property
+    def dtype(self) -> str:
+        """The data type of results."""
+        return self.call.dtype
 
     def at(self, graphs: Graphs) -> CompiledScan:
         """The scan on a batch, or on what makes one. Node and edge arrays are those of the batch, padding included; what a
@@ -74,7 +80,7 @@ class GraphScan:
         refuse_above_bounds(given.dags, topology.nodes, topology.edges)
         known = self.compiled.get(given.room)
         if known is None:
-            return self.compiled.setdefault(given.room, self.finish(self.scan, given))
+            return self.compiled.setdefault(given.room, compile_scan(self.scan, self.call, self.request, given))
         return rebuilt(known, replace(known.compilation.program, dag=given.dag).tables)
 
     def __call__(self, *_arguments: Any, **_named: Any) -> Any:

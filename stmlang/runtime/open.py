@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from stmlang.compiler import Call, Request
 from stmlang.cost.problem import unbound_error
 from stmlang.program.states import State
-from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.lengths import Lengths, padded
 from stmlang.runtime.options import node_shape, plain
 from stmlang.runtime.signature import call_error, mapped
@@ -28,14 +29,14 @@ from stmlang.source import short
 class OpenScan:
     """What `stmlang.compile` returns for a spec with unbound axes. Callable like a `CompiledScan`, and a pytree without leaves.
 
-    `finish` compiles a scan whose sizes are bound, with results of data type `dtype`; what it made is kept in `compiled`, by
+    `call` and `request` say what it is compiled for once its sizes are bound; what was compiled is kept in `compiled`, by
     sizes, and not stored. Where axes have `lengths`, arrays are filled up to one of few sizes and the scan is told by a mask
     what counts of them, so that few sizes are compiled. Two are equal whose specs and options are.
     """
 
     scan: Scan
-    dtype: str
-    finish: Callable[[Scan], CompiledScan]
+    call: Call
+    request: Request
     lengths: Mapping[str, Lengths] = field(default_factory=dict[str, Lengths])
     compiled: dict[tuple[int, ...], CompiledScan] = field(default_factory=dict[tuple[int, ...], CompiledScan], compare=False)
 
@@ -44,15 +45,20 @@ class OpenScan:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OpenScan, (self.scan, self.dtype, self.finish, dict(self.lengths))
+        return OpenScan, (self.scan, self.call, self.request, dict(self.lengths))
 
     def __hash__(self) -> int:
-        return hash((self.scan, self.dtype, self.finish, tuple(sorted(self.lengths))))
+        return hash((self.scan, self.call, self.request, tuple(sorted(self.lengths))))
 
     __pdoc__ = short.text
 
     def __repr__(self) -> str:
         return f"<OpenScan {self.scan.name}: no size yet for {', '.join(unbound(self.scan))}>"
+
+    @property
+    def dtype(self) -> str:
+        """The data type of results."""
+        return self.call.dtype
 
     def bind(self, **sizes: int) -> CompiledScan:
         """The scan compiled for these sizes. Raises SpecError for unknown names and where one is still missing (STM5001)."""
@@ -63,7 +69,7 @@ class OpenScan:
         assert regular is not None, "only chains and grids have axes that can be open"
         key = tuple(axis.size for axis in regular.axes if axis.size is not None)
         if key not in self.compiled:
-            self.compiled[key] = self.finish(bound)
+            self.compiled[key] = compile_scan(bound, self.call, self.request)
         return self.compiled[key]
 
     def at(self, nodes: Sequence[int]) -> CompiledScan:

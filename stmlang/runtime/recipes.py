@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
+from stmlang.compiler import Call, prepare
 from stmlang.cost.candidate import Choice
-from stmlang.cost.problem import DtypeName, Mode, Problem
-from stmlang.cost.settings import Settings, settings_dict
-from stmlang.facts import analyse
+from stmlang.cost.problem import Problem
+from stmlang.cost.settings import settings_dict
 from stmlang.graph.batch import SPARE_NODES, Batch, Bucket, batch, refuse_above_bounds
 from stmlang.graph.buckets import Room
 from stmlang.graph.build import ragged_dag
@@ -39,35 +39,20 @@ class Recipe:
     """`scan` as it was declared, and what it was compiled for."""
 
     scan: Scan
-    dtype: DtypeName
-    mode: Mode
-    batch: int
-    memory_limit: int | None
-    strategy: str
-    settings: Settings
+    call: Call
+    choice: Choice
     room: Room
 
     @classmethod
     def of(cls, compilation: Compilation) -> Recipe:
         """The recipe of a scan whose graphs come at run time."""
-        problem, choice = compilation.program.problem, compilation.program.choice
-        assert problem.room is not None
-        return cls(
-            compilation.declared,
-            problem.dtype,
-            problem.mode,
-            problem.batch,
-            problem.memory_limit,
-            choice.strategy,
-            choice.settings,
-            problem.room,
-        )
+        program = compilation.program
+        assert program.problem.room is not None
+        return cls(compilation.declared, Call.of(program.problem), program.choice, program.problem.room)
 
     @cached_property
     def _problem(self) -> Problem:
-        facts = analyse(self.scan)
-        options: Any = {"mode": self.mode, "memory_limit": self.memory_limit, "batch": self.batch}
-        return Problem.of(facts.scan, None, self.dtype, facts=facts, room=self.room, **options)
+        return prepare(self.scan, self.call, room=self.room).problem
 
     def tables(self, given: Batch) -> list[np.ndarray]:
         """The tables of a batch in the recipe's room, in the order in which JAX flattens them. Raises SpecError (STM3407,
@@ -77,8 +62,7 @@ class Recipe:
         if topology.tree:
             refuse_branching(given.dags)
         refuse_above_bounds(given.dags, topology.nodes, topology.edges)
-        choice = Choice(self.strategy, self.settings)
-        return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, given.dag, choice).tables)]
+        return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, given.dag, self.choice).tables)]
 
     @property
     def probe(self) -> Batch:
@@ -107,10 +91,10 @@ class Recipe:
         return {**self._plain(), "digest": self.digest()}
 
     def _plain(self) -> dict[str, Any]:
-        values = settings_dict(self.settings)
+        values = settings_dict(self.choice.settings)
         config = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        plain = {name: getattr(self, name) for name in ("dtype", "mode", "batch", "memory_limit", "strategy")}
-        return {**plain, "scan": scan_json(self.scan), "config": config, "room": asdict(self.room)}
+        choice = {"strategy": self.choice.strategy, "config": config}
+        return {**asdict(self.call), **choice, "scan": scan_json(self.scan), "room": asdict(self.room)}
 
 
 def recipe_from(stored: Mapping[str, Any]) -> Recipe:
@@ -118,6 +102,6 @@ def recipe_from(stored: Mapping[str, Any]) -> Recipe:
     scan = scan_from_json(stored["scan"])
     if not isinstance(scan.topology, Runtime):
         raise ValueError("the graphs of a scan do not come at run time")
+    call = Call(**{part.name: stored[part.name] for part in fields(Call)})
     settings = stored_settings(stored["strategy"], stored["config"])
-    plain: dict[str, Any] = {name: stored[name] for name in ("dtype", "mode", "batch", "memory_limit", "strategy")}
-    return Recipe(scan=scan, settings=settings, room=Room(**stored["room"]), **plain)
+    return Recipe(scan, call, Choice(stored["strategy"], settings), Room(**stored["room"]))

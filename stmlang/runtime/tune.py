@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from stmlang.compiler import Prepared, Request, plan_problem
 from stmlang.cost.cache import cache_folder
 from stmlang.cost.errors import plan_error
 from stmlang.cost.roofline import Estimate
 from stmlang.cost.target import Target
-from stmlang.plan.choose import make_plan
+from stmlang.plan.choose import rechosen
 from stmlang.plan.tuned import Device, Measured, keep, key_of, place_of, read
-from stmlang.runtime.compile import Prepared, assemble
+from stmlang.runtime.compiled import compiled
 from stmlang.runtime.measure import Built, Timing, scan_program, time_interleaved
 from stmlang.runtime.verdict import Inspector
 from stmlang.source.diagnostic import SpecError
@@ -53,7 +54,7 @@ class Tuner:
 
     def __init__(self, prepared: Prepared, target: Target, device: Device, budget: float, seed: int = 0) -> None:
         self.prepared, self.budget, self.seed = prepared, budget, seed
-        self.plan = make_plan(prepared.problem, target)
+        self.plan = plan_problem(prepared.problem, Request(tuned=False), target, device)
         require_nodes(prepared)
         require_cache()
         self.key = key_of(prepared.problem, device)
@@ -119,7 +120,7 @@ class Tuner:
         """Compile, check, time. Whatever goes wrong is the compiler's fault, and a fault of the candidate."""
         label = estimate.candidate.label
         try:
-            op = assemble(self.prepared, replace(self.plan, chosen=estimate))
+            op = compiled(self.prepared, rechosen(self.plan, estimate))
             program = scan_program(op, self.prepared.problem.mode, self.prepared.problem.batch, self.seed)
             if fault := self.inspector.fault(op, program):
                 return Measured(label, 0.0, 0.0, 0.0, program.compile_seconds, program.temporary_bytes, fault)

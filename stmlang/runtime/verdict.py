@@ -20,14 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from stmlang.compiler import Call, Prepared, Request, plan_problem, prepare
 from stmlang.cost.counts import Counts, regular_counts
 from stmlang.cost.roofline import Estimate
 from stmlang.cost.target import Target
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import reference
-from stmlang.plan.choose import make_plan
-from stmlang.runtime.compile import Prepared, assemble, prepare
-from stmlang.runtime.compiled import CompiledScan
+from stmlang.plan.choose import rechosen
+from stmlang.runtime.compiled import CompiledScan, compiled
 from stmlang.runtime.measure import Built, gate_axes, scan_program
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Axis, Regular
@@ -66,7 +66,7 @@ class Inspector:
     def small(self) -> Prepared | None:
         """A scan of the same spec that the reference can judge, if this one is too large for it."""
         scan = None if self.full else smaller(self.prepared)
-        return None if scan is None else prepare(scan, self.prepared.problem.dtype, mode=self.prepared.problem.mode)
+        return None if scan is None else prepare(scan, Call(self.prepared.problem.dtype, self.prepared.problem.mode))
 
     @property
     def checked(self) -> str:
@@ -97,13 +97,14 @@ class Inspector:
         """The same strategy on the smaller scan. A strategy that has nothing to propose there is not judged by it."""
         if self.small is None:
             return ""
-        candidate = op.plan.chosen.candidate
-        for settings in (candidate.settings, None):
+        choice = op.plan.chosen.candidate.choice
+        for settings in (choice.settings, None):
+            request = Request(strategy=choice.strategy, settings=settings, tuned=False)
             try:
-                plan = make_plan(self.small.problem, self.target, strategy=candidate.strategy, settings=settings)
+                plan = plan_problem(self.small.problem, request, self.target, None)
             except SpecError:
                 continue
-            small = assemble(self.small, plan)
+            small = compiled(self.small, plan)
             program = scan_program(small, self.small.problem.mode, 1, self.seed)
             found = self._oracle(small, program).fault(program, 1)
             return f"{found} at {_size(self.small)}" if found else ""
@@ -126,7 +127,7 @@ class Inspector:
         """What another strategy computes, and how far each array of it moves when the arguments change in their last bit."""
         name = rival.candidate.strategy
         if name not in self._opinions:
-            other = assemble(self.prepared, replace(op.plan, chosen=rival))
+            other = compiled(self.prepared, rechosen(op.plan, rival))
             program = scan_program(other, self.prepared.problem.mode, self.batch, self.seed)
             wanted = self._outputs(program)
             noise = dict.fromkeys(wanted, 0.0)

@@ -6,10 +6,10 @@ import pytest
 
 import stmlang
 from stmlang.check import load
+from stmlang.compiler import Call, prepare
 from stmlang.cost.candidate import Candidate, Rejection
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import settings_dict
-from stmlang.runtime.compile import prepare
 from stmlang.strategies.separable import cost as separable
 from stmlang.strategies.separable.settings import first_axis
 from tests.plan.scans import asked, diamond, grid, offered, problem
@@ -20,7 +20,7 @@ ONE, OTHER = ("transition[out = cols, in = rows] = 0\n", "transition[out = rows,
 
 def given(turns: str, axes: str = "rows = 6, cols = 4") -> Problem:
     text = f"scan test(heads = 2, key = 3, value = 2) on grid({axes}) {{\n{GATES}{turns}stabilize none\n}}\n"
-    return prepare(load(text), "float32").problem
+    return prepare(load(text), Call()).problem
 
 
 @pytest.mark.parametrize(("turns", "axis"), [(ONE, 1), (OTHER, 0), (ONE + OTHER, 1), ("", None)])

@@ -11,10 +11,10 @@ import pytest
 
 import stmlang
 from stmlang.check import load
+from stmlang.compiler import Call, prepare
 from stmlang.cost.target import CPU
 from stmlang.plan.tuned import Device, place_of, read
 from stmlang.runtime import tune
-from stmlang.runtime.compile import prepare
 from stmlang.runtime.measure import Timing, scan_program
 from stmlang.runtime.tune import Tuner
 from tests.helpers.compilation import quick_compilation
@@ -51,7 +51,7 @@ def paces(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def tuner(budget: float = 1e9, **options: Any) -> Tuner:
-    prepared = prepare(load(TEXT, {}), "float32", mode="inference", **options)
+    prepared = prepare(load(TEXT, {}), Call("float32", "inference", **options))
     return Tuner(prepared, CPU, Device.cpu(), budget)
 
 
@@ -180,4 +180,4 @@ def test_a_cache_that_cannot_be_written_is_said_first(place: str, cache: Path, m
 
 def test_nothing_to_measure() -> None:
     with pytest.raises(stmlang.SpecError, match="STM5403"):
-        Tuner(prepare(load(TEXT.replace("t = 6", "t = 0"), {}), "float32"), CPU, Device.cpu(), 1.0)
+        Tuner(prepare(load(TEXT.replace("t = 6", "t = 0"), {}), Call()), CPU, Device.cpu(), 1.0)

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import pytest
 
 from stmlang.check import load
+from stmlang.compiler import Call, Prepared, prepare
 from stmlang.cost.target import CPU
-from stmlang.plan.choose import make_plan
+from stmlang.plan.choose import make_plan, rechosen
 from stmlang.runtime import verdict
-from stmlang.runtime.compile import Prepared, assemble, prepare
+from stmlang.runtime.compiled import compiled
 from stmlang.runtime.measure import Built, scan_program
 from stmlang.runtime.verdict import Inspector, reference_seconds, smaller
 from tests.helpers.compilation import quick_compilation
@@ -32,7 +33,7 @@ TREE = "scan s(heads = 2, key = 6, value = 5) on tree(arity = 2, depth = 2) { so
 
 
 def prepared(text: str, mode: Any = "training", batch: int = 1, dtype: Any = "float32") -> Prepared:
-    return prepare(load(text, {}), dtype, mode=mode, batch=batch)
+    return prepare(load(text, {}), Call(dtype, mode, batch=batch))
 
 
 class Bench:
@@ -44,7 +45,7 @@ class Bench:
 
     def program(self, strategy: str) -> tuple[Any, Built]:
         estimate = next(entry.estimate for entry in self.plan.ranked if entry.estimate.candidate.strategy == strategy)
-        op = assemble(self.given, replace(self.plan, chosen=estimate))
+        op = compiled(self.given, rechosen(self.plan, estimate))
         return op, scan_program(op, self.given.problem.mode, self.given.problem.batch)
 
     def fault(self, strategy: str, spoil: Callable[[Any], Any] = lambda found: found) -> str:
@@ -70,7 +71,7 @@ def test_every_data_type_has_its_tolerance(dtype: str) -> None:
 
 @pytest.mark.parametrize("spec", ["std:chain/mlstm", "std:chain/deltanet"])
 def test_rounding_that_a_scan_magnifies_is_no_fault(spec: str) -> None:
-    given = prepare(load(spec, {"time": 24, "key": 8, "value": 8}), "float32")
+    given = prepare(load(spec, {"time": 24, "key": 8, "value": 8}), Call())
     assert Bench(given).fault("recurrent") == ""
 
 

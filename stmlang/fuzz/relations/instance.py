@@ -9,15 +9,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from stmlang.cost.problem import Problem
-from stmlang.cost.target import target_of
-from stmlang.facts import analyse
+from stmlang.compiler import Call, Request, plan, prepare
 from stmlang.fuzz.trial import NotApplicable, Way
 from stmlang.graph.dag import DAG
 from stmlang.oracle.derivative import Arguments
-from stmlang.plan.choose import make_plan
-from stmlang.runtime.compile import Prepared, assemble, machine
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.compiled import compiled as compiled_scan
 from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, LineMask, inside
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.source.diagnostic import SpecError
@@ -81,14 +78,13 @@ def compiled(scan: Scan, dag: DAG, way: Way) -> CompiledScan:
 
     Raises NotApplicable where the strategy cannot evaluate it.
     """
-    facts = analyse(scan, dag)
-    problem = Problem.of(facts.scan, dag, "float64", facts=facts)
+    prepared = prepare(scan, Call("float64"), graph=dag)
     for settings in (stored_settings(way.strategy, way.config).resized(dag.regular), None):
         try:
-            plan = make_plan(problem, target_of(machine()), strategy=way.strategy, settings=settings)
+            chosen = plan(prepared, Request(strategy=way.strategy, settings=settings, tuned=False))
         except SpecError:
             continue
-        return assemble(Prepared(scan, dag, facts, problem), plan)
+        return compiled_scan(prepared, chosen)
     raise NotApplicable(f"`{way.strategy}` cannot evaluate the rewritten scan")
 
 
