@@ -84,8 +84,7 @@ def load(source: str | Path, sizes: Mapping[str, Any], scan: str | None = None, 
     """The scan of a spec. Raises SpecError with everything that is wrong with it."""
     from stmlang.check import load as load_text
 
-    with timed(COMPILE, "load"):
-        return load_text(source, sizes, scan=scan, search_path=search_path)
+    return load_text(source, sizes, scan=scan, search_path=search_path)
 
 
 def facts_of(scan: Scan, graph: DAG | None = None) -> Facts:
@@ -98,8 +97,9 @@ def facts_of(scan: Scan, graph: DAG | None = None) -> Facts:
 
 def problem_of(facts: Facts, call: Call, graph: DAG | None = None, room: Room | None = None) -> Problem:
     """What there is to plan. Raises SpecError where a size is unbound (STM5001) or a count passes 2^31 (STM3303)."""
-    asked: dict[str, Any] = {"mode": call.mode, "memory_limit": call.memory_limit, "batch": call.batch}
-    return Problem.of(facts.scan, graph, call.dtype, facts=facts, room=room, **asked)
+    with timed(COMPILE, f"problem of {facts.scan.name}"):
+        asked: dict[str, Any] = {"mode": call.mode, "memory_limit": call.memory_limit, "batch": call.batch}
+        return Problem.of(facts.scan, graph, call.dtype, facts=facts, room=room, **asked)
 
 
 @dataclass(frozen=True, eq=False)

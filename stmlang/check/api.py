@@ -14,6 +14,7 @@ from stmlang.check.scans import ScanChecker
 from stmlang.check.search_path import STANDARD, Place, library, library_specs, place_of, search_folders
 from stmlang.check.sizes import Settings
 from stmlang.check.typing.scope import Budget
+from stmlang.log import COMPILE, timed
 from stmlang.scan.scan import Scan
 from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
 from stmlang.source.reading import from_text, read
@@ -130,7 +131,11 @@ def examine(
     that the environment variable STMLANG_PATH names. A file without a scan is fine if it may be a `library_file`, one of
     definitions for others to import.
     """
-    search_path = search_folders(search_path)
+    with timed(COMPILE, f"load {spec.source.name}"):
+        return _examined(spec, settings, search_folders(search_path), library_file)
+
+
+def _examined(spec: Spec, settings: Values | None, search_path: Sequence[Path], library_file: bool) -> Examined:
     try:
         file = parse(spec.source)
     except SpecError as error:

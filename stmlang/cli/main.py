@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
+from stmlang import log
 from stmlang.cli import bench, check, compile, doctor, explain, fmt, fuzz, inspect, listing, new, show, tune
 from stmlang.cli.output import print_failure, print_usage, say
 from stmlang.ending import missing, refused
@@ -37,6 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE
     except _Wrong as wrong:
         return _usage(wrong, words)
+    if (message := log.complaint()) is not None:
+        print_usage(f"stmlang {arguments.command}", message, "--json" in words)
+        return USAGE
+    log.start()
     try:
         return _run(arguments)
     except KeyboardInterrupt:  # only where this is no process of ours: there, signals raise nothing

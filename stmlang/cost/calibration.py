@@ -19,6 +19,7 @@ from typing import Any
 
 from stmlang.cost.cache import cache_folder, installed, read_json, write_json
 from stmlang.cost.target import CPU, Target
+from stmlang.log import CACHE
 
 SCHEMA = 1
 RATES = ("vector", "bandwidth", "step_overhead", "op_overhead", "product_overhead", "compile_seconds")
@@ -63,8 +64,15 @@ def save(target: Target) -> Path:
 def load() -> Target | None:
     """This machine's measured record, or None where there is none or it cannot be trusted (another schema, a broken file)."""
     key = machine_key()
+    place = path(key)
+    target = _read(place, key)
+    CACHE.info("rates of this machine: %s, %s", "none measured" if target is None else "measured", place)
+    return target
+
+
+def _read(place: Path, key: dict[str, str | int]) -> Target | None:
     try:
-        found = read_json(path(key))
+        found = read_json(place)
         if found["schema"] != SCHEMA or found["key"] != key:
             return None
         record = found["target"]

@@ -12,6 +12,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.roofline import Estimate, StageTime, estimate
 from stmlang.cost.settings import Settings
 from stmlang.cost.target import Target
+from stmlang.log import PLAN, on, timed
 from stmlang.plan.follow import follow, why_measured
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning, memory_limit
 from stmlang.plan.tuned import Found
@@ -28,13 +29,37 @@ def make_plan(
     tuned: Found | None = None,
 ) -> Plan:
     """Cost every candidate and choose. `strategy` forces one by name, `settings` (the strategy's own, or by name) its
-    settings too. What was measured on this
-    machine (`tuned`) comes before what is predicted.
+    settings too. What was measured on this machine (`tuned`) comes before what is predicted.
 
     Of equally fast candidates the one that is listed first wins. Raises SpecError: STM5003 for settings that the forced
     strategy cannot take, STM5004 where no strategy can evaluate the scan, STM5005 where none fits the memory limit, STM5006
     for an unknown strategy, STM5007 for one that cannot evaluate the scan.
     """
+    words = f"{problem.scan.name} for {target.name}, {problem.mode}, {problem.dtype}, batch {problem.batch}"
+    with timed(PLAN, words) as remarks:
+        plan = _plan(problem, target, strategy, settings, tuned or Found(None))
+        remarks.append(f"{len(plan.ranked)} candidates, {len(plan.rejections)} strategies that cannot be used")
+        remarks.append(f"chosen {plan.chosen.candidate.label}, predicted to take {units.seconds(plan.chosen.seconds)}")
+    if on(PLAN):
+        _log(plan)
+    return plan
+
+
+def _log(plan: Plan) -> None:
+    """Everything that was weighed, one line each."""
+    for entry in plan.ranked:
+        PLAN.debug("  %s: %s", entry.estimate.candidate.label, entry.why or "chosen")
+    for rejection in plan.rejections:
+        PLAN.debug("  %s cannot be used: %s", rejection.strategy, rejection.reason)
+
+
+def _plan(
+    problem: Problem,
+    target: Target,
+    strategy: str | None,
+    settings: Settings | Mapping[str, object] | None,
+    tuned: Found,
+) -> Plan:
     forced = None if strategy is None else strategy_named(strategy)
     if settings is not None and forced is None:
         raise plan_error("STM5003", "settings were given without a strategy", help="name the strategy that they belong to")
@@ -49,7 +74,7 @@ def make_plan(
     estimates = [estimate(candidate, problem, target) for candidate in listed]
     limit = memory_limit(problem, target)
     predicted = _choose([entry for entry in estimates if entry.candidate in eligible], problem, limit, target)
-    chosen, tuning = follow(tuned or Found(None), predicted, estimates, limit, forced is not None)
+    chosen, tuning = follow(tuned, predicted, estimates, limit, forced is not None)
     order = sorted(estimates, key=lambda entry: (entry.memory > limit, entry.seconds))
     name = None if forced is None else forced.name
     ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, name, tuning)) for entry in order)

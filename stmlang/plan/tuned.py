@@ -18,6 +18,7 @@ from typing import Any, cast
 from stmlang.cost.cache import cache_folder, installed, locked, read_json, write_json
 from stmlang.cost.calibration import machine_key, usable_cores
 from stmlang.cost.problem import Problem
+from stmlang.log import CACHE
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_scan
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
@@ -154,6 +155,7 @@ def look_up(problem: Problem, device: Device | None) -> Found:
     not this one."""
     folder = cache_folder()
     if not any(folder.glob("tuned-*.json")):
+        CACHE.info("what was tuned: nothing, in %s", folder)
         return Found(None)
     own = key_of(problem, Device.cpu() if device is None else device)
     place = place_of(own)
@@ -165,9 +167,11 @@ def look_up(problem: Problem, device: Device | None) -> Found:
         elif device is None:
             notes.append("they are used for this machine, and the plan is for another")
         elif path == place:
+            CACHE.info("what was tuned: a record that fits, %s", path)
             return Found(record)
         else:
             notes.append(_difference(record.key, own))
+    CACHE.info("what was tuned: no record that fits, %s", place)
     notes = list(dict.fromkeys(notes))
     if len(notes) > SHOWN:
         notes[SHOWN:] = [f"and {len(notes) - SHOWN} more"]

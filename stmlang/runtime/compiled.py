@@ -22,13 +22,14 @@ from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
 from stmlang.graph.batch import Batch
 from stmlang.graph.dag import DAG
-from stmlang.log import COMPILE, timed
+from stmlang.log import CACHE, COMPILE, on, timed
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.program.execute import gating, run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import State
 from stmlang.runtime.compilation import Compilation, compilation_of
+from stmlang.runtime.listen import listen
 from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import node_shape, whole_number, word
@@ -93,8 +94,11 @@ class CompiledScan(eqx.Module):
             mask = require_mask(self.scan, self.node_shape, mask, states=return_state or initial is not None)
             program = self.compilation.maskable
             tables = self.tables if program is self.compilation.program else _device(program.tables)
+        known = _programs()
         h, state = cast(tuple[Array, State | None], _call(program, tables, inputs, dict(gates), start, return_state, mask))
-        return (h, state) if return_state else h
+        if on(CACHE) and not isinstance(h, Tracer):
+            CACHE.info("call of %r: %s", program, "compiled before" if _programs() == known else "compiled now")
+        return cast(Any, (h, state) if return_state else h)
 
     def gating_matrix(
         self, gates: Mapping[str, Array], q: Array | None = None, k: Array | None = None, v: Array | None = None
@@ -272,6 +276,8 @@ class CompiledScan(eqx.Module):
 
 def compiled(prepared: Prepared, plan: Plan) -> CompiledScan:
     """The last step of the compiler: a scan as planned."""
+    if on(COMPILE):
+        listen()
     compilation = compilation_of(prepared, plan)
     with timed(COMPILE, f"tables of {compilation.program.choice.label}") as remarks:
         tables = _device(compilation.program.tables)
@@ -308,6 +314,11 @@ def _call(
     mask: Array | None,
 ) -> tuple[Array, State | None]:
     return run(program, tables, inputs, gates, initial, return_state, mask)
+
+
+def _programs() -> int:
+    """How many programs of scans JAX keeps, by scan, shapes and types."""
+    return cast(Any, _call)._cache_size()
 
 
 @partial(jax.jit, static_argnums=0)

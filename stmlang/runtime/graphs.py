@@ -14,6 +14,7 @@ from stmlang.graph.buckets import Room
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
 from stmlang.graph.whole import refuse_branching
+from stmlang.log import CACHE
 from stmlang.runtime.compiled import CompiledScan, compile_scan, rebuilt
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
@@ -79,6 +80,7 @@ class GraphScan:
             refuse_branching(given.dags)
         refuse_above_bounds(given.dags, topology.nodes, topology.edges)
         known = self.compiled.get(given.room)
+        CACHE.info("%s for %r: %s", self.scan.name, given.room, "not compiled yet" if known is None else "compiled before")
         if known is None:
             return self.compiled.setdefault(given.room, compile_scan(self.scan, self.call, self.request, given))
         return rebuilt(known, replace(known.compilation.program, dag=given.dag).tables)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool
 
 from stmlang.compiler import Call, Request
 from stmlang.cost.problem import unbound_error
+from stmlang.log import CACHE
 from stmlang.program.states import State
 from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.lengths import Lengths, padded
@@ -68,6 +69,7 @@ class OpenScan:
         regular = regular_part(bound)
         assert regular is not None, "only chains and grids have axes that can be open"
         key = tuple(axis.size for axis in regular.axes if axis.size is not None)
+        CACHE.info("%s for %s: %s", self.scan.name, key, "compiled before" if key in self.compiled else "not compiled yet")
         if key not in self.compiled:
             self.compiled[key] = compile_scan(bound, self.call, self.request)
         return self.compiled[key]
