@@ -12,8 +12,7 @@ import pytest
 
 from stmlang.check import examine, open_spec
 from stmlang.source.codes import CODES
-from stmlang.source.diagnostic import Severity
-from stmlang.source.render import render
+from stmlang.source.diagnostic import Severity, render
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "SPEC.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

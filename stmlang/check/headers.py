@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from stmlang.check.clauses import Pins, Written
 from stmlang.check.problems import listed
-from stmlang.check.typing.expressions import Typer
-from stmlang.check.typing.references import index_word, pinned_port
+from stmlang.check.typing.context import Context
+from stmlang.check.typing.indices import index_word, pinned_port
 from stmlang.check.typing.scope import Header
 from stmlang.check.vocabulary import ALLOWED, CORE, INPUT_INDEX, RESERVED
 from stmlang.scan.expression import INDICES, PORT_INDICES, Index
@@ -39,17 +39,17 @@ class Declared:
     written: list[Written] = field(default_factory=list[Written])
 
 
-def declared(typer: Typer, equations: Sequence[tree.Equation]) -> dict[str, Declared]:
+def declared(context: Context, equations: Sequence[tree.Equation]) -> dict[str, Declared]:
     """The gates of a scan's equations by name, in order of first mention."""
     found: dict[str, Declared] = {}
     for equation in equations:
         name = equation.target.text
         if name not in found:
-            found[name] = Declared(equation.target, _header(typer, equation))
+            found[name] = Declared(equation.target, _header(context, equation))
         gate = found[name]
         if gate.header is None:
             continue
-        pins = _pins(typer, gate.header, equation)
+        pins = _pins(context, gate.header, equation)
         if pins is None:
             gate.header = None
         else:
@@ -57,38 +57,38 @@ def declared(typer: Typer, equations: Sequence[tree.Equation]) -> dict[str, Decl
     return found
 
 
-def _header(typer: Typer, equation: tree.Equation) -> Header | None:
+def _header(context: Context, equation: tree.Equation) -> Header | None:
     """The gate that its first equation declares."""
     name, span = equation.target.text, equation.target.span
     if name in RESERVED:
-        typer.error("STM1005", f"`{name}` {RESERVED[name]} and cannot name a gate", span)
+        context.error("STM1005", f"`{name}` {RESERVED[name]} and cannot name a gate", span)
         return None
-    if name in typer.world.numbers:
+    if name in context.world.numbers:
         note = "parameters and the sizes of axes are numbers that equations can use"
-        typer.error("STM1004", f"`{name}` is a number already", span, note, help="give the gate another name")
+        context.error("STM1004", f"`{name}` is a number already", span, note, help="give the gate another name")
         return None
-    indices = _indices(typer, equation)
+    indices = _indices(context, equation)
     if indices is None:
         return None
     if name in INPUT_INDEX and not indices:
         indices = (INPUT_INDEX[name],)
     header = Header(name, indices, span)
-    return header if _permitted(typer, header, equation) else None
+    return header if _permitted(context, header, equation) else None
 
 
-def _indices(typer: Typer, equation: tree.Equation) -> tuple[Index, ...] | None:
+def _indices(context: Context, equation: tree.Equation) -> tuple[Index, ...] | None:
     pins: list[Index] = [index for index in PORT_INDICES if index in ALLOWED.get(equation.target.text, INDICES)]
-    words: list[Index | None] = [index_word(typer, typer.world, entry.index, pins) for entry in equation.indices]
+    words: list[Index | None] = [index_word(context, entry.index, pins) for entry in equation.indices]
     written = [entry.index.text for entry in equation.indices]
     for place, entry in enumerate(equation.indices):
         if entry.index.text in written[:place]:
-            _twice(typer, equation.target.text, entry, written)
+            _twice(context, equation.target.text, entry, written)
             return None
     sound: tuple[Index, ...] = tuple(word for word in words if word is not None)
     return sound if len(sound) == len(words) else None
 
 
-def _twice(typer: Typer, gate: str, entry: tree.IndexUse, written: list[str]) -> None:
+def _twice(context: Context, gate: str, entry: tree.IndexUse, written: list[str]) -> None:
     """Report an index that stands twice; where its twin may stand beside it, the twin is most likely meant."""
     index = entry.index.text
     twin = _TWINS.get(index)
@@ -97,24 +97,24 @@ def _twice(typer: Typer, gate: str, entry: tree.IndexUse, written: list[str]) ->
         rows = f"`{gate}[{index}, {twin}]`" if not index.endswith("'") else f"`{gate}[{twin}, {index}]`"
         meaning = "a matrix has a row and a column index" if index not in PORT_INDICES else "a pair of edges has one index each"
         note, help = f"{meaning}: {rows}", written_as(entry.index.span, twin)
-    typer.error("STM2002", f"the index `{index}` stands twice", entry.span, note, help=help)
+    context.error("STM2002", f"the index `{index}` stands twice", entry.span, note, help=help)
 
 
-def _permitted(typer: Typer, header: Header, equation: tree.Equation) -> bool:
+def _permitted(context: Context, header: Header, equation: tree.Equation) -> bool:
     """Whether the gate may have its indices; a helper gate may have any."""
     name = header.name
     allowed = ALLOWED.get(name, INDICES)
     for index, entry in zip(header.indices, equation.indices, strict=False):
         if index not in allowed:
             note = f"{_WHY[name]}; it can have {listed(allowed)}"
-            typer.error(
+            context.error(
                 "STM2003", f"`{name}` cannot have the index `{index}`", entry.span, note, help=_instead(name, entry.index)
             )
             return False
         if name in CORE and index.endswith("'") and index.rstrip("'") not in header.indices:
             row = index.rstrip("'")
             note = f"a matrix has the row index `{row}`, of the result, and the column index `{index}`, of what it acts on"
-            typer.error(
+            context.error(
                 "STM2004",
                 f"`{index}` stands alone",
                 entry.span,
@@ -124,7 +124,7 @@ def _permitted(typer: Typer, header: Header, equation: tree.Equation) -> bool:
             return False
     if name in INPUT_INDEX and header.indices != (INPUT_INDEX[name],):
         note = f"{_WHY[name]}, `{INPUT_INDEX[name]}`"
-        typer.error(
+        context.error(
             "STM2003", f"`{name}` needs its index", equation.target.span, note, help=f"write `{name} = ...`, which has it"
         )
         return False
@@ -141,21 +141,21 @@ def _instead(name: str, index: tree.Name) -> str | Advice | None:
     }.get((name, index.text))
 
 
-def _pins(typer: Typer, header: Header, equation: tree.Equation) -> Pins | None:
+def _pins(context: Context, header: Header, equation: tree.Equation) -> Pins | None:
     """The ports that an equation's left-hand side names; its indices must be those of the gate."""
-    indices = _indices(typer, equation)
+    indices = _indices(context, equation)
     if indices is None:
         return None
     if set(indices) != set(header.indices) and not (header.name in INPUT_INDEX and not indices):
         has = f"`{header.name}[{', '.join(header.indices)}]`" if header.indices else f"`{header.name}` without indices"
         labels = [Label(header.span, "first written here")]
         note = "all equations of a gate have the same indices"
-        typer.error("STM2005", f"this gate was declared as {has}", equation.target.span, note, labels=labels)
+        context.error("STM2005", f"this gate was declared as {has}", equation.target.span, note, labels=labels)
         return None
     pins: dict[Index, str] = {}
     for index, entry in zip(indices, equation.indices, strict=False):
         if entry.port is not None:
-            port = pinned_port(typer, typer.world, entry, reference=False)
+            port = pinned_port(context, entry, reference=False)
             if port is None:
                 return None
             pins[index] = port

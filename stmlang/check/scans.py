@@ -17,7 +17,8 @@ from stmlang.check.problems import Problems
 from stmlang.check.search_path import Place
 from stmlang.check.sizes import Settings, Sizer
 from stmlang.check.topologies import Topologies
-from stmlang.check.typing.expressions import Typer
+from stmlang.check.typing.context import Context
+from stmlang.check.typing.expressions import context_for
 from stmlang.check.typing.scope import Budget, NoNumber, Numbers, Scope, Site, World
 from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES
 from stmlang.scan.expression import INDICES, Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
@@ -148,7 +149,7 @@ class ScanChecker:
 
     def _gates(self, found: Found, equations: Sequence[tree.Equation]) -> None:
         world = World(self._numbers, topology=found.topology, used=self._used)
-        gates = declared(Typer(self._problems, self._budget, world), equations)
+        gates = declared(context_for(self._problems, self._budget, world), equations)
         found.declared = gates
         found.implied = implied(self._problems, found.modes, gates, found.topology, self._item.name.span)
         self._refuse_missing(gates)
@@ -184,17 +185,17 @@ class ScanChecker:
         clauses: list[Clause] = []
         for written in in_force(self._problems, name, gate.header.indices, gate.written, names):
             site = _site(name, gate.header.indices, written)
-            typer = Typer(self._problems, self._budget, world, site)
-            value = typer.type(written.equation.value, Scope(self._module))
+            context = context_for(self._problems, self._budget, world, site)
+            value = context.type(written.equation.value, Scope(self._module))
             for used, place in site.uses.items():
                 found.uses[name].setdefault(used, place)
             if value is None:
                 continue
             self._budget.weight -= value.weight
             if self._budget.weight < 0:
-                typer.too_large(written.equation.value.span)
+                context.too_large(written.equation.value.span)
             for index in sorted(value.free - set(site.indices)):
-                _refuse_free(typer, written, index, value.expr)
+                _refuse_free(context, written, index, value.expr)
             found.leaves[name] = (*found.leaves.get(name, ()), *site.leaves)
             clauses.append(Clause(written.pins, value.expr))
         found.clauses[name] = tuple(clauses)
@@ -222,7 +223,7 @@ def _site(gate: str, indices: tuple[Index, ...], written: Written) -> Site:
 # --- free indices
 
 
-def _refuse_free(typer: Typer, written: Written, index: Index, value: Expr) -> None:
+def _refuse_free(context: Context, written: Written, index: Index, value: Expr) -> None:
     """Report an index that the right side has and the left side lacks, at the first thing that has it."""
     span = _origin(value, index, written.equation.value.span)
     name = written.equation.target.text
@@ -231,14 +232,14 @@ def _refuse_free(typer: Typer, written: Written, index: Index, value: Expr) -> N
         note = f"this equation is for `{index} = {pinned}`, so that nothing on its right may range over `{index}`"
         gate = span.text.partition("[")[0]
         help = f"pin it: `{gate}[{index} = {pinned}]`" if gate.isidentifier() else "make it a gate of its own, and pin that"
-        typer.error("STM2008", f"`{index}` is free here", span, note, help=help)
+        context.error("STM2008", f"`{index}` is free here", span, note, help=help)
         return
     note = f"the left side, `{' '.join(written.head.text.split())}`, does not have the index `{index}`"
     help: str | Advice = f"sum over it, `sum(..., over = {index})`"
     if index in ALLOWED.get(name, INDICES):
         head = with_index(written.equation.span, index)
         help = replaced(f"{help}, or write `{head.text} = ...`", head.span, head.text)
-    typer.error("STM2008", f"`{index}` is free here", span, note, help=help)
+    context.error("STM2008", f"`{index}` is free here", span, note, help=help)
 
 
 def _origin(value: Expr, index: Index, within: Span) -> Span:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from stmlang.check.modules import Module
 from stmlang.check.problems import Problems, listed
-from stmlang.check.typing import leaves
-from stmlang.check.typing.expressions import Typer
+from stmlang.check.typing.expressions import context_for
 from stmlang.check.typing.scope import SIZE, Budget, NoNumber, Numbers, Scope, World
 from stmlang.scan.sizes import SIZE_LIMIT
 from stmlang.source.span import Span
@@ -66,8 +65,8 @@ class Sizer:
 
     def number(self, expression: tree.Expression, module: Module, numbers: Numbers, what: str) -> float | NoNumber:
         """The value of a constant expression over numbers that are known so far."""
-        typer = Typer(self.problems, self._budget, World(numbers, used=self._used, constant=what))
-        value = leaves.constant(typer, expression, Scope(module), 0, what)
+        context = context_for(self.problems, self._budget, World(numbers, used=self._used, constant=what))
+        value = context.constant(expression, Scope(module), 0, what)
         return NoNumber.BROKEN if value is None else value
 
     def whole(self, name: str, value: float | NoNumber, span: Span | None, least: int) -> int | None:

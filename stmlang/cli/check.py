@@ -86,7 +86,7 @@ def _errors(found: tuple[Diagnostic, ...]) -> int:
 
 
 def _entry(name: str, scan: Scan | None, found: tuple[Diagnostic, ...]) -> dict[str, Any]:
-    from stmlang.source.render import to_json
+    from stmlang.source.diagnostic import to_json
 
     return {
         "file": name,

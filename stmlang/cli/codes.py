@@ -17,8 +17,7 @@ from stmlang.ending import unfinished
 from stmlang.source.codes import CODES
 from stmlang.source.codes.examples import SPEC, Case, Example, examples
 from stmlang.source.columns import wrapped
-from stmlang.source.diagnostic import Diagnostic, SpecError
-from stmlang.source.render import render, to_json
+from stmlang.source.diagnostic import Diagnostic, SpecError, render, to_json
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.suggest import nearest
 

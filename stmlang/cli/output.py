@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 from stmlang.source.columns import wrapped
-from stmlang.source.diagnostic import Diagnostic
-from stmlang.source.render import printable, render, to_json
+from stmlang.source.diagnostic import Diagnostic, render, to_json
+from stmlang.source.drawing import printable
 
 
 def use_colour(stream: TextIO) -> bool:

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     def show(interrupted: bool = False) -> None:
         spent, faults = time.perf_counter() - start, wrong_numbers(tuner.faults).diagnostics
         if arguments.json:
-            from stmlang.source.render import to_json
+            from stmlang.source.diagnostic import to_json
 
             found = _summary(tuner, spent, interrupted) | {"diagnostics": [to_json(diagnostic) for diagnostic in faults]}
             print_json(found, ok=not faults and not interrupted)

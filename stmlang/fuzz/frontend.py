@@ -23,9 +23,8 @@ from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_scan
 from stmlang.scan.topology import FromFile, Product, Topology
 from stmlang.source.codes import CODES
-from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
+from stmlang.source.diagnostic import Diagnostic, Severity, SpecError, render, to_json
 from stmlang.source.reading import decode
-from stmlang.source.render import render, to_json
 from stmlang.source.span import SourceFile
 from stmlang.syntax import tree
 from stmlang.syntax.formatter import format_source

@@ -12,7 +12,7 @@ from stmlang.cost.target import Target
 from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
 from stmlang.plan.store import plan_dict
 from stmlang.source.columns import table, wrapped
-from stmlang.source.render import printable
+from stmlang.source.drawing import printable
 from stmlang.source.wording import count
 
 HEADER = ("", "candidate", "flops", "bytes", "steps", "memory", "ops", "compile", "time", "why it lost")

@@ -22,7 +22,7 @@ from stmlang.log import CACHE
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import show_scan
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
-from stmlang.source.render import printable
+from stmlang.source.drawing import printable
 
 SCHEMA = 2
 TIE = 0.05

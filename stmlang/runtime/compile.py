@@ -21,8 +21,7 @@ from stmlang.runtime.options import call_options, plain, search_path, settings, 
 from stmlang.runtime.signature import call_error
 from stmlang.scan.sizes import unbound
 from stmlang.scan.topology import Runtime
-from stmlang.source.diagnostic import Severity, StabilityWarning
-from stmlang.source.render import render
+from stmlang.source.diagnostic import Severity, StabilityWarning, render
 
 
 def compile(

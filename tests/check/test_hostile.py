@@ -10,8 +10,7 @@ import pytest
 from stmlang.check import load
 from stmlang.check.invariants import verify
 from stmlang.scan.show import show_scan
-from stmlang.source.diagnostic import SpecError
-from stmlang.source.render import render
+from stmlang.source.diagnostic import SpecError, render
 from stmlang.source.span import SourceFile
 from stmlang.syntax.lexer import lex
 from tests.check.programs import GOOD as PROGRAM_NAMES
@@ -75,6 +74,21 @@ BAD = {
     "many unknown functions": (
         "STM1002",
         scan(lines(3_000, lambda k: f"g{k} = ff{k}(1)"), lines(3_000, lambda k: f"def d{k}(a) = a")),
+    ),
+    "maps of maps, through definitions": (
+        "STM2026",
+        scan("mark = f150(1)", "def f0(a) = degree(in) * a\n" + lines(150, lambda k: f"def f{k + 1}(a) = linear(x, f{k}(a))")),
+    ),
+    "biases of biases, through definitions": (
+        "STM2026",
+        scan("mark = f150(1)", "def f0(a) = a\n" + lines(150, lambda k: f"def f{k + 1}(a) = linear(x, bias = f{k}(a))")),
+    ),
+    "spreads of spreads, through definitions": (
+        "STM2026",
+        scan(
+            "mark = f150(1)",
+            "def f0(a) = a\n" + lines(150, lambda k: f"def f{k + 1}(a) = linear(x, bias = spread(0, f{k}(a)))"),
+        ),
     ),
     "topology names": (
         "STM3014",

@@ -7,8 +7,7 @@ import pytest
 from stmlang.check.invariants import verify
 from stmlang.scan.show import show_scan
 from stmlang.source.codes import CODES
-from stmlang.source.diagnostic import Severity
-from stmlang.source.render import render
+from stmlang.source.diagnostic import Severity, render
 from tests.check.programs import BAD, GOOD, PROGRAMS, examined
 
 EXEMPT: dict[str, str] = {

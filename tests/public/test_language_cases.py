@@ -15,8 +15,7 @@ from stmlang.check import load
 from stmlang.check.modules import Loader
 from stmlang.fuzz.frontend import TEXT_CHECKS
 from stmlang.scan.show import show_scan
-from stmlang.source.diagnostic import Diagnostic, SpecError
-from stmlang.source.render import render
+from stmlang.source.diagnostic import Diagnostic, SpecError, render
 from stmlang.source.span import SourceFile
 from stmlang.syntax.lexer import Token, lex
 from tests.cli.command import Command

@@ -5,8 +5,8 @@ from typing import SupportsIndex
 
 import pytest
 
-from stmlang.source.diagnostic import Diagnostic, Label, Severity, SpecError
-from stmlang.source.render import WIDTH, render, to_json
+from stmlang.source.diagnostic import Diagnostic, Label, Severity, SpecError, render, to_json
+from stmlang.source.drawing import WIDTH
 from stmlang.source.span import SourceFile, Span
 
 

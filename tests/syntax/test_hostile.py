@@ -7,8 +7,7 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stmlang.source.diagnostic import Diagnostic, SpecError
-from stmlang.source.render import render, to_json
+from stmlang.source.diagnostic import Diagnostic, SpecError, render, to_json
 from stmlang.source.span import SourceFile
 from stmlang.syntax import tree
 from stmlang.syntax.formatter import format_source

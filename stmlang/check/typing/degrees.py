@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stmlang.check.definitions import parts
 from stmlang.check.modules import Definition
-from stmlang.check.typing import calls, leaves
-from stmlang.check.typing.references import index_word
+from stmlang.check.typing.arguments import arguments, resolved
+from stmlang.check.typing.context import Context
+from stmlang.check.typing.indices import index_word
 from stmlang.check.typing.scope import Scope
 from stmlang.check.typing.values import Value
 from stmlang.scan.expression import Degree, Number
 from stmlang.scan.topology import is_regular, ports
 from stmlang.syntax import tree
 
-if TYPE_CHECKING:
-    from stmlang.check.typing.expressions import Typer
 
-
-def degree(typer: Typer, call: tree.Call, scope: Scope) -> Value | None:
+def degree(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
     """`degree(out)`: on chains and grids the number of ports."""
-    bound = calls.arguments(typer, call, ("over",), required=1)
-    if typer.site is None:
-        what = typer.world.constant or "a constant"
-        typer.error("STM1011", "`degree` differs from node to node", call.span, f"{what} is a number")
+    del depth
+    bound = arguments(context, call, ("over",), required=1)
+    if context.site is None:
+        what = context.world.constant or "a constant"
+        context.error("STM1011", "`degree` differs from node to node", call.span, f"{what} is a number")
         return None
     if bound is None:
         return None
-    expression, _ = leaves.resolved(bound["over"], scope)
+    expression, _ = resolved(bound["over"], scope)
     if not isinstance(expression, tree.Reference):
-        typer.error("STM2001", "this is not an index", expression.span, help="write `degree(out)` or `degree(in)`")
+        context.error("STM2001", "this is not an index", expression.span, help="write `degree(out)` or `degree(in)`")
         return None
-    over = index_word(typer, typer.world, expression.name)
-    topology = typer.world.topology
+    over = index_word(context, expression.name)
+    topology = context.world.topology
     if over is None or topology is None:
         return None
     if over not in ("out", "in"):
         note = "`degree(out)` counts the edges that leave a node, `degree(in)` those that enter it"
-        typer.error("STM2040", f"`{over}` has no edges to count", bound["over"].span, note)
+        context.error("STM2040", f"`{over}` has no edges to count", bound["over"].span, note)
         return None
     if is_regular(topology):
         return Value(Number(float(len(ports(topology))), call.span), degrees=True)

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from stmlang.check.problems import listed
-from stmlang.check.typing.scope import Header, Scope, World
+from stmlang.check.typing.context import Context
+from stmlang.check.typing.indices import index_word, pinned_port
+from stmlang.check.typing.scope import Header, Scope
 from stmlang.check.typing.values import Value
 from stmlang.check.vocabulary import INDEX_WORDS, INPUT_INDEX, KINDS
 from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, Number, ordered
-from stmlang.source.advice import Advice, Edit, Rewrite
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
-if TYPE_CHECKING:
-    from stmlang.check.typing.expressions import Typer
 
-
-def gate(typer: Typer, header: Header, span: Span) -> Value:
+def gate_reference(context: Context, header: Header, span: Span) -> Value:
     """A gate's name alone: it keeps its declared indices."""
-    if typer.site is not None:
-        typer.site.uses.setdefault(header.name, span)
+    if context.site is not None:
+        context.site.uses.setdefault(header.name, span)
     return _bound(GateRef(header.name, tuple(Bind(index, index) for index in header.indices), span))
 
 
-def given_input(name: str, span: Span) -> Value:
+def input_reference(name: str, span: Span) -> Value:
     """`q`, `k` or `v` as the layer gives it."""
     index = INPUT_INDEX[name]
     return _bound(InputRef(name, (Bind(index, index),), span))  # pyright: ignore[reportArgumentType]
@@ -36,26 +33,26 @@ def _bound(reference: GateRef | InputRef) -> Value:
     return Value(reference, frozenset(entry.index for entry in reference.bind if entry.index is not None))
 
 
-def indexed(typer: Typer, expression: tree.Indexed, scope: Scope, depth: int) -> Value | None:
+def indexed(context: Context, expression: tree.Indexed, scope: Scope, depth: int) -> Value | None:
     """`base[...]`. On a reference it renames and pins; on anything else it restates the indices there are."""
     base = expression.base
     if isinstance(base, tree.Reference) and base.name.text == "eye" and "eye" not in scope.parameters:
-        return _eye(typer, expression)
-    value = typer.type(base, scope, depth + 1)
+        return _eye(context, expression)
+    value = context.type(base, scope, depth + 1)
     if value is None:
         return None
     match value.expr:
         case GateRef() | InputRef():
-            return _rebound(typer, value.expr, expression)
+            return _rebound(context, value.expr, expression)
         case _:
-            return _restated(typer, value, expression)
+            return _restated(context, value, expression)
 
 
-def _rebound(typer: Typer, reference: GateRef | InputRef, expression: tree.Indexed) -> Value | None:
+def _rebound(context: Context, reference: GateRef | InputRef, expression: tree.Indexed) -> Value | None:
     """A reference with its free indices renamed and pinned, as entries say, in the order in which it was declared."""
     name = reference.gate if isinstance(reference, GateRef) else reference.name
     declared: tuple[Index, ...] = tuple(entry.index for entry in reference.bind if entry.index is not None)
-    changes = _changes(typer, name, declared, expression)
+    changes = _changes(context, name, declared, expression)
     if changes is None:
         return None
     bind = tuple(
@@ -64,7 +61,7 @@ def _rebound(typer: Typer, reference: GateRef | InputRef, expression: tree.Index
     return _bound(replace(reference, bind=bind, span=expression.span))
 
 
-def _changes(typer: Typer, name: str, declared: Sequence[Index], expression: tree.Indexed) -> dict[Index, Bind] | None:
+def _changes(context: Context, name: str, declared: Sequence[Index], expression: tree.Indexed) -> dict[Index, Bind] | None:
     """What becomes of each index: a pinned entry names the index it pins, the others stand for what is left, in order."""
     pinned = {entry.index.text: entry for entry in expression.indices if entry.port is not None}
     plain = [entry for entry in expression.indices if entry.port is None]
@@ -73,26 +70,26 @@ def _changes(typer: Typer, name: str, declared: Sequence[Index], expression: tre
     changes: dict[Index, Bind] = {}
     for index, entry in pinned.items():
         if index not in declared:
-            typer.error("STM2011", f"`{name}` has no index `{index}` to pin", entry.span, has)
+            context.error("STM2011", f"`{name}` has no index `{index}` to pin", entry.span, has)
             return None
-        port = pinned_port(typer, typer.world, entry)
+        port = pinned_port(context, entry)
         if port is None:
             return None
         changes[INDEX_WORDS[index]] = Bind(INDEX_WORDS[index], None, port)
     pins: list[Index] = [index for index in declared if index in PORT_INDICES]
-    words: list[Index | None] = [index_word(typer, typer.world, entry.index, pins) for entry in plain]
+    words: list[Index | None] = [index_word(context, entry.index, pins) for entry in plain]
     if None in words:
         return None
     if len(words) != len(left) and (words or not pinned):
         help = f"write `{name}[{', '.join(declared)}]`, or `{name}` alone" if declared else f"write `{name}`"
-        typer.error("STM2011", f"`{name}` is given {_count(len(expression.indices))}", expression.span, has, help=help)
+        context.error("STM2011", f"`{name}` is given {_count(len(expression.indices))}", expression.span, has, help=help)
         return None
     # A reference that only pins keeps its other indices as they are.
     for index, word, entry in zip(left, words or left, plain or [None] * len(left), strict=True):
-        if word is None or (entry is not None and not _renamed(typer, index, word, entry.span)):
+        if word is None or (entry is not None and not _renamed(context, index, word, entry.span)):
             return None
         changes[index] = Bind(index, word)
-    return changes if _distinct(typer, name, changes, expression) else None
+    return changes if _distinct(context, name, changes, expression) else None
 
 
 def _indices(declared: Sequence[Index]) -> str:
@@ -103,7 +100,7 @@ def _count(entries: int) -> str:
     return "one index" if entries == 1 else f"{entries} indices"
 
 
-def _renamed(typer: Typer, index: Index, word: Index, span: Span) -> bool:
+def _renamed(context: Context, index: Index, word: Index, span: Span) -> bool:
     """Whether an index may be renamed to another."""
     if index == word:
         return True
@@ -111,42 +108,42 @@ def _renamed(typer: Typer, index: Index, word: Index, span: Span) -> bool:
         note = (
             "an index is renamed within its kind: `out` and `in`, `key` and `key'`, `value` and `value'`, `track` and `track'`"
         )
-        typer.error("STM2012", f"`{word}` cannot stand for `{index}`", span, note)
+        context.error("STM2012", f"`{word}` cannot stand for `{index}`", span, note)
         return False
-    if index in PORT_INDICES and not typer.world.regular:
+    if index in PORT_INDICES and not context.world.regular:
         note = "only on a chain or grid does every incoming edge have an outgoing edge of the same port"
-        typer.error("STM2013", f"`{word}` cannot stand for `{index}` on this topology", span, note)
+        context.error("STM2013", f"`{word}` cannot stand for `{index}` on this topology", span, note)
         return False
     return True
 
 
-def _distinct(typer: Typer, name: str, changes: dict[Index, Bind], expression: tree.Indexed) -> bool:
+def _distinct(context: Context, name: str, changes: dict[Index, Bind], expression: tree.Indexed) -> bool:
     words = [change.index for change in changes.values() if change.index is not None]
     if len(set(words)) == len(words):
         return True
     rule = "two indices of one gate stay two: there is no diagonal; `eye` times the gate, summed over one index, is one"
-    typer.error("STM2014", f"`{name}` is given one index twice", expression.span, rule)
+    context.error("STM2014", f"`{name}` is given one index twice", expression.span, rule)
     return False
 
 
-def _restated(typer: Typer, value: Value, expression: tree.Indexed) -> Value | None:
-    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in expression.indices]
+def _restated(context: Context, value: Value, expression: tree.Indexed) -> Value | None:
+    words: list[Index | None] = [index_word(context, entry.index) for entry in expression.indices]
     if None in words:
         return None
     pins = any(entry.port is not None for entry in expression.indices)
     if pins or len(set(words)) != len(words) or frozenset(words) != value.free:
         if isinstance(value.expr, Number):
-            typer.error("STM2015", f"`{expression.base.span.text}` is a number and has no indices", expression.span)
+            context.error("STM2015", f"`{expression.base.span.text}` is a number and has no indices", expression.span)
             return None
         has = f"brackets behind anything but a gate restate its indices, and it has {_indices(ordered(set(value.free)))}"
         help = "give it a name in an equation of its own to rename or pin an index"
-        typer.error("STM2015", "these are not the indices of what stands before them", expression.span, has, help=help)
+        context.error("STM2015", "these are not the indices of what stands before them", expression.span, has, help=help)
         return None
     return value
 
 
-def _eye(typer: Typer, expression: tree.Indexed) -> Value | None:
-    words: list[Index | None] = [index_word(typer, typer.world, entry.index) for entry in expression.indices]
+def _eye(context: Context, expression: tree.Indexed) -> Value | None:
+    words: list[Index | None] = [index_word(context, entry.index) for entry in expression.indices]
     sound: list[Index] = [word for word in words if word is not None]
     if len(sound) != len(words):
         return None
@@ -154,63 +151,6 @@ def _eye(typer: Typer, expression: tree.Indexed) -> Value | None:
     if not pair or sound[0] in PORT_INDICES or any(entry.port for entry in expression.indices):
         note = "`eye` is one where two state indices of a kind agree and zero elsewhere"
         help = "write `eye[key, key']`, `eye[value, value']` or `eye[track, track']`"
-        typer.error("STM2018", "`eye` does not have these indices", expression.span, note, help=help)
+        context.error("STM2018", "`eye` does not have these indices", expression.span, note, help=help)
         return None
     return Value(Eye(sound[0], sound[1], expression.span), frozenset(sound))
-
-
-# --- the words inside brackets, on either side of an equation
-
-
-def index_word(typer: Typer, world: World, name: tree.Name, pins: Sequence[Index] = ()) -> Index | None:
-    """The index of a word; anything else is reported, with what was meant. `pins` are the indices that may be pinned here."""
-    word = INDEX_WORDS.get(name.text)
-    if word is not None:
-        return word
-    if name.text in world.dense_ports():
-        note, help = _port_as_index(name, pins)
-        typer.error("STM2001", f"`{name.text}` is not an index", name.span, note, help=help)
-    elif name.text == "head" or name.text == "heads":
-        typer.error(
-            "STM2001", f"`{name.text}` is not written", name.span, "everything has a head axis, which equations leave out"
-        )
-    else:
-        note = f"the indices are {listed(INDEX_WORDS)}"
-        help = typer.problems.near(name.text, INDEX_WORDS, at=name.span)
-        typer.error("STM2001", f"there is no index `{name.text}`", name.span, note, help=help)
-    return None
-
-
-def _port_as_index(name: tree.Name, pins: Sequence[Index]) -> tuple[str, Advice]:
-    """The rule, and what to write where the name of a port stands for an index."""
-    if not pins:
-        note = f"`{name.text}` is a port, which `out` and `in` range over; no index ranges over the nodes"
-        return note, Advice("say which edges are meant, `out` or `in`; what lies along the axis is summed by the scan itself")
-    forms = [f"{index} = {name.text}" for index in pins]
-    words = "write " + " or ".join(f"`{form}`" for form in forms)
-    fixes = tuple(Rewrite((Edit(name.span, form),)) for form in forms)
-    return f"`{name.text}` is a port: an index is pinned to it", Advice(words, fixes)
-
-
-def pinned_port(typer: Typer, world: World, entry: tree.IndexUse, *, reference: bool = True) -> str | None:
-    """The port that an entry pins its index to; in a reference it must lead to one edge of a node."""
-    assert entry.port is not None
-    if entry.index.text not in PORT_INDICES:
-        if index_word(typer, world, entry.index) is not None:
-            note = "only `out` and `in` range over ports"
-            typer.error("STM2007", f"`{entry.index.text}` cannot be pinned", entry.span, note)
-        return None
-    found = world.dense_ports()
-    name = entry.port.text
-    if world.topology is None:
-        return None
-    if name not in found:
-        note = f"the ports of this topology are {listed(found)}"
-        help = typer.problems.near(name, found, at=entry.port.span)
-        typer.error("STM2006", f"there is no port `{name}`", entry.port.span, note, help=help)
-        return None
-    if reference and found[name]:
-        note = f"a node has any number of edges of the port `{name}`, so this names no single value"
-        typer.error("STM2007", f"a reference cannot be pinned to `{name}`", entry.span, note)
-        return None
-    return name

@@ -1,15 +1,12 @@
-"""Diagnostics as text for people and as plain data for editors."""
+"""Text drawn for a terminal: lines of a source with places in them underlined, and words set under each other."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
 
-from stmlang.source.advice import Call, Command, Fix, Rewrite
 from stmlang.source.columns import wrapped
-from stmlang.source.diagnostic import Diagnostic, Severity
 from stmlang.source.span import Span
 
 TAB = 4
@@ -17,13 +14,13 @@ TAB = 4
 WIDTH = 120
 """Source lines longer than this many characters are shown in part, around the caret."""
 
-_Paint = Callable[[str, str], str]
-_SEVERITY_COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}
+Paint = Callable[[str, str], str]
+"""Text and a colour to the text in that colour, or as it is."""
 _BOLD, _FRAME, _LABEL = "1", "34", "36"
 
 
 @dataclass(frozen=True)
-class _Mark:
+class Mark:
     """A place to be underlined, with what stands behind the line under it."""
 
     span: Span
@@ -31,36 +28,23 @@ class _Mark:
     primary: bool
 
 
-def render(diagnostic: Diagnostic, colour: bool = False, width: int | None = None) -> str:
-    """The diagnostic as lines of text without a final line end.
-
-    Every place shows its source line with a line of carets (or, for labels, dashes) under it. Tabs are expanded in both, wide
-    characters count two columns, combining ones none. Characters that a terminal would obey are shown as `\ufffd`. Words that
-    are longer than `width` columns go on in the next line, set in; lines of the source are as they are, and so is what stands
-    behind their carets.
-    """
-    paint = _paint if colour else _plain
-    tone = _SEVERITY_COLOURS[diagnostic.severity]
-    lines = _head(diagnostic, tone, paint, width)
-    marks = [_Mark(diagnostic.span, "", True)] if diagnostic.span is not None else []
-    marks += [_Mark(label.span, label.message, False) for label in diagnostic.labels]
-    gutter = max((len(str(mark.span.file.position(mark.span.start)[0])) for mark in marks), default=1)
-    if marks:
-        lines += _places(marks, gutter, tone, paint)
-    for kind, text in [("note", note) for note in diagnostic.notes] + [("help", diagnostic.help or "")]:
-        if text:
-            lines += _remark(kind, printable(text, keep="\n"), gutter, paint, width)
-    return "\n".join(lines)
+def painter(colour: bool) -> Paint:
+    """What colours text by the codes of a terminal, if it is to be coloured."""
+    return (lambda text, tone: f"\x1b[{tone}m{text}\x1b[0m") if colour else (lambda text, _: text)
 
 
-def _head(diagnostic: Diagnostic, tone: str, paint: _Paint, width: int | None) -> list[str]:
-    """What is wrong, behind how bad it is and the code."""
-    label = f"{diagnostic.severity.value}[{diagnostic.code}]"
-    first, *rest = wrapped(f"{label}: {printable(diagnostic.message)}", width)
+def headline(label: str, message: str, tone: str, paint: Paint, width: int | None) -> list[str]:
+    """What is wrong, behind a label in its colour."""
+    first, *rest = wrapped(f"{label}: {printable(message)}", width)
     return [paint(label, tone) + paint(first.removeprefix(label), _BOLD), *(paint(line, _BOLD) for line in rest)]
 
 
-def _remark(kind: str, text: str, gutter: int, paint: _Paint, width: int | None) -> list[str]:
+def gutter_of(marks: Sequence[Mark]) -> int:
+    """How many columns the numbers of the lines take."""
+    return max((len(str(mark.span.file.position(mark.span.start)[0])) for mark in marks), default=1)
+
+
+def remark(kind: str, text: str, gutter: int, paint: Paint, width: int | None) -> list[str]:
     """A note or the help, all its lines under the beginning of its words."""
     blanks = " " * gutter
     label = f"{blanks} = {kind}:"
@@ -71,33 +55,6 @@ def _remark(kind: str, text: str, gutter: int, paint: _Paint, width: int | None)
     return [blanks + paint(" = ", _FRAME) + paint(kind, _BOLD) + ":" + lines[0].removeprefix(label), *lines[1:]]
 
 
-def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
-    """The diagnostic as plain data. Lines and columns count from one, columns in characters; the end is exclusive. Where there
-    is no text to point at, the file and the places are None."""
-    return {
-        "code": diagnostic.code,
-        "severity": diagnostic.severity.value,
-        "message": diagnostic.message,
-        **_place(diagnostic.span),
-        "notes": list(diagnostic.notes),
-        "help": diagnostic.help,
-        "labels": [{"message": label.message, **_place(label.span)} for label in diagnostic.labels],
-        "fixes": [_fix(fix) for fix in diagnostic.fixes],
-    }
-
-
-def _fix(fix: Fix) -> dict[str, Any]:
-    match fix:
-        case Rewrite(edits=edits):
-            return {"kind": "edits", "edits": [{"text": edit.text, **_place(edit.span)} for edit in edits]}
-        case Command(words=words):
-            return {"kind": "command", "words": list(words)}
-        case Call(code=code):
-            return {"kind": "call", "code": code}
-        case _:
-            assert_never(fix)
-
-
 def printable(text: str, keep: str = "") -> str:
     """The text with every character that is not printable replaced, except those of `keep`."""
     if text.isprintable():
@@ -105,23 +62,7 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(character if character.isprintable() or character in keep else "\ufffd" for character in text)
 
 
-def _place(span: Span | None) -> dict[str, Any]:
-    if span is None:
-        return dict.fromkeys(("file", "line", "column", "end_line", "end_column"))
-    line, column = span.file.position(span.start)
-    end_line, end_column = span.file.position(span.end)
-    return {"file": span.file.name, "line": line, "column": column, "end_line": end_line, "end_column": end_column}
-
-
-def _plain(text: str, _: str) -> str:
-    return text
-
-
-def _paint(text: str, tone: str) -> str:
-    return f"\x1b[{tone}m{text}\x1b[0m"
-
-
-def _places(marks: list[_Mark], gutter: int, tone: str, paint: _Paint) -> list[str]:
+def underlined(marks: Sequence[Mark], gutter: int, tone: str, paint: Paint) -> list[str]:
     """All places in the order of the text, the file of the first mark first; marks next to each other share their line."""
     main = marks[0].span.file
     order = sorted(marks, key=lambda mark: (mark.span.file is not main, mark.span.file.name, mark.span.start, not mark.primary))
@@ -170,14 +111,14 @@ def _expand(text: str, column: int) -> str:
     """The text, which begins at a column, with tabs as blanks and nothing that a terminal would obey."""
     if "\t" not in text:
         return printable(text)
-    parts: list[str] = []
+    expanded: list[str] = []
     for piece in text.split("\t"):
-        parts.append(printable(piece))
-        column += _columns(parts[-1])
+        expanded.append(printable(piece))
+        column += _columns(expanded[-1])
         blanks = TAB - column % TAB
-        parts.append(" " * blanks)
+        expanded.append(" " * blanks)
         column += blanks
-    return "".join(parts[:-1])
+    return "".join(expanded[:-1])
 
 
 def _columns(text: str) -> int:

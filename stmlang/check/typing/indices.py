@@ -1,0 +1,66 @@
+"""The words inside brackets, on either side of an equation: indices, and the ports that they are pinned to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stmlang.check.problems import listed
+from stmlang.check.typing.context import Context
+from stmlang.check.vocabulary import INDEX_WORDS
+from stmlang.scan.expression import PORT_INDICES, Index
+from stmlang.source.advice import Advice, Edit, Rewrite
+from stmlang.syntax import tree
+
+
+def index_word(context: Context, name: tree.Name, pins: Sequence[Index] = ()) -> Index | None:
+    """The index of a word; anything else is reported, with what was meant. `pins` are the indices that may be pinned here."""
+    word = INDEX_WORDS.get(name.text)
+    if word is not None:
+        return word
+    if name.text in context.world.dense_ports():
+        note, help = _port_as_index(name, pins)
+        context.error("STM2001", f"`{name.text}` is not an index", name.span, note, help=help)
+    elif name.text == "head" or name.text == "heads":
+        context.error(
+            "STM2001", f"`{name.text}` is not written", name.span, "everything has a head axis, which equations leave out"
+        )
+    else:
+        note = f"the indices are {listed(INDEX_WORDS)}"
+        help = context.problems.near(name.text, INDEX_WORDS, at=name.span)
+        context.error("STM2001", f"there is no index `{name.text}`", name.span, note, help=help)
+    return None
+
+
+def _port_as_index(name: tree.Name, pins: Sequence[Index]) -> tuple[str, Advice]:
+    """The rule, and what to write where the name of a port stands for an index."""
+    if not pins:
+        note = f"`{name.text}` is a port, which `out` and `in` range over; no index ranges over the nodes"
+        return note, Advice("say which edges are meant, `out` or `in`; what lies along the axis is summed by the scan itself")
+    forms = [f"{index} = {name.text}" for index in pins]
+    words = "write " + " or ".join(f"`{form}`" for form in forms)
+    fixes = tuple(Rewrite((Edit(name.span, form),)) for form in forms)
+    return f"`{name.text}` is a port: an index is pinned to it", Advice(words, fixes)
+
+
+def pinned_port(context: Context, entry: tree.IndexUse, *, reference: bool = True) -> str | None:
+    """The port that an entry pins its index to; in a reference it must lead to one edge of a node."""
+    assert entry.port is not None
+    if entry.index.text not in PORT_INDICES:
+        if index_word(context, entry.index) is not None:
+            note = "only `out` and `in` range over ports"
+            context.error("STM2007", f"`{entry.index.text}` cannot be pinned", entry.span, note)
+        return None
+    ports = context.world.dense_ports()
+    name = entry.port.text
+    if context.world.topology is None:
+        return None
+    if name not in ports:
+        note = f"the ports of this topology are {listed(ports)}"
+        help = context.problems.near(name, ports, at=entry.port.span)
+        context.error("STM2006", f"there is no port `{name}`", entry.port.span, note, help=help)
+        return None
+    if reference and ports[name]:
+        note = f"a node has any number of edges of the port `{name}`, so this names no single value"
+        context.error("STM2007", f"a reference cannot be pinned to `{name}`", entry.span, note)
+        return None
+    return name

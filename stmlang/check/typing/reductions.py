@@ -1,0 +1,127 @@
+"""Functions along one index: sums, means and maxima over it, and what normalizes along it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stmlang.check.clauses import with_index
+from stmlang.check.problems import MOST_LISTED, listed
+from stmlang.check.typing.arguments import arguments, resolved
+from stmlang.check.typing.context import Context
+from stmlang.check.typing.indices import index_word
+from stmlang.check.typing.scope import Scope
+from stmlang.check.typing.values import Value, combined
+from stmlang.check.vocabulary import ALLOWED, NORMALIZATIONS, REDUCTIONS
+from stmlang.scan.expression import INDICES, PORT_INDICES, Index, Normalize, Number, Reduce, ordered
+from stmlang.source.advice import Advice, Edit, Rewrite, written
+from stmlang.source.span import Span
+from stmlang.syntax import tree
+
+
+def reduction(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    """`sum`, `mean` and `largest`: the index is gone from the result."""
+    operand = _along(context, call, scope, depth, required=2)
+    if operand is None:
+        return None
+    value, over = operand
+    kind = REDUCTIONS[call.function.text]
+    reduced = Reduce(kind, over, value.expr, call.span)  # pyright: ignore[reportArgumentType]
+    return context.made(combined(reduced, [value], without=frozenset({over})))
+
+
+def normalization(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    """`softmax`, `l1norm` and `l2norm`: the index stays."""
+    operand = _along(context, call, scope, depth, required=1 if call.function.text == "l2norm" else 2)
+    if operand is None:
+        return None
+    value, over = operand
+    kind = NORMALIZATIONS[call.function.text]
+    return context.made(combined(Normalize(kind, over, value.expr, call.span), [value]))  # pyright: ignore[reportArgumentType]
+
+
+def _along(context: Context, call: tree.Call, scope: Scope, depth: int, required: int) -> tuple[Value, Index] | None:
+    """The argument of a function along an index, and that index, which must be free in it."""
+    bound = arguments(context, call, ("a", "over"), required=1)
+    if bound is None:
+        return None
+    if required == 2 and "over" not in bound:
+        _over_missing(context, call, context.type(bound["a"], scope, depth + 1))
+        return None
+    value = context.type(bound["a"], scope, depth + 1)
+    over = _over(context, bound["over"], scope) if "over" in bound else None
+    if value is None or ("over" in bound and over is None):
+        return None
+    name = call.function.text
+    if over is None:
+        state = ordered({index for index in value.free if index not in PORT_INDICES})
+        if len(state) != 1:
+            note = f"`{name}` runs over the only state index of its argument, which has {listed(state)}"
+            help = _which(call, ordered(set(value.free)))
+            context.error("STM2017", f"`{name}` does not know what to run over", call.span, note, help=help)
+            return None
+        return value, state[0]
+    if over not in value.free:
+        has = f"it has {listed(ordered(set(value.free)))}" if value.free else "it has no index at all"
+        note = f"`{name}` over an index that its argument lacks says nothing; {has}"
+        message = f"the argument of `{name}` does not depend on `{over}`"
+        context.error("STM2016", message, bound["a"].span, note, help=_other(context, name, over, bound["over"].span, value))
+        return None
+    return value, over
+
+
+def _which(call: tree.Call, indices: Sequence[Index]) -> Advice:
+    """The indices over which a function can run, each as the edit that says so."""
+    name = call.function.text
+    if not indices:
+        return Advice(f"its argument has no index yet: give the equation one, and say `{name}(..., over = ...)`")
+    words = "say over which: " + " or ".join(f"`{name}(..., over = {index})`" for index in indices)
+    return Advice(words, tuple(Rewrite((_said(call, index),)) for index in indices))
+
+
+def _other(context: Context, name: str, over: Index, place: Span, value: Value) -> Advice | None:
+    """What to write for an index that the argument does not have: one that it has, or the gate with that index."""
+    if value.free:
+        indices = ordered(set(value.free))
+        fixes = tuple(Rewrite((Edit(place, index),)) for index in indices)
+        return Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in indices), fixes)
+    site = context.site
+    if site is None or over not in ALLOWED.get(site.gate, INDICES) or isinstance(value.expr, Number):
+        return None
+    if name in REDUCTIONS:
+        return Advice(
+            f"a leaf has the indices of its equation: `g[{over}] = ...` is a gate that `{name}(g, over = {over})` takes"
+        )
+    head = with_index(site.span, over)
+    return written(head.span, head.text)
+
+
+def _over_missing(context: Context, call: tree.Call, value: Value | None) -> None:
+    """Report that a function is not told its index, with those that its argument has, or that its gate could bring."""
+    name, site = call.function.text, context.site
+    free = ordered(set(value.free)) if value is not None else () if site is None else site.indices
+    fixes = tuple(Rewrite((_said(call, index),)) for index in free)
+    if free:
+        help = Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in free[:MOST_LISTED]), fixes)
+    elif site is not None and site.gate in ALLOWED:
+        missing: list[Index] = [index for index in ALLOWED[site.gate] if index not in site.indices]
+        index = missing[0] if missing else "key"
+        head = with_index(site.span, index)
+        words = f"its argument has no index yet: write `{head.text} = ... {name}(..., over = {index})`"
+        help = Advice(words, (Rewrite((head, _said(call, index))),))
+    else:
+        help = Advice(f"its argument has no index yet: give the equation one, and say `{name}(..., over = ...)`")
+    context.error("STM1030", f"`{name}` lacks `over`", call.span, help=help)
+
+
+def _said(call: tree.Call, index: Index) -> Edit:
+    """`over = index` behind the arguments of a call."""
+    end = call.arguments[-1].span.end
+    return Edit(Span(call.span.file, end, end), f", over = {index}")
+
+
+def _over(context: Context, expression: tree.Expression, scope: Scope) -> Index | None:
+    expression, _ = resolved(expression, scope)
+    if isinstance(expression, tree.Reference):
+        return index_word(context, expression.name)
+    context.error("STM2001", "this is not an index", expression.span, "what stands behind `over =` is the name of an index")
+    return None
