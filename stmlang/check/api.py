@@ -81,7 +81,7 @@ def check(
 
 def _sound(examined: Examined) -> Scan:
     if examined.scan is None or examined.failed:
-        raise SpecError([found for found in examined.diagnostics if found.severity is Severity.ERROR])
+        raise SpecError([diagnostic for diagnostic in examined.diagnostics if diagnostic.severity is Severity.ERROR])
     return examined.scan
 
 
@@ -108,15 +108,15 @@ def open_spec(spec: str | Path, scan: str | None = None) -> Spec:
 
 
 def _library_spec(name: str, scan: str | None) -> Spec:
-    wanted = name.removeprefix(f"{STANDARD}:").removesuffix(".stm")
+    relative = name.removeprefix(f"{STANDARD}:").removesuffix(".stm")
     known = library_specs()
-    if wanted not in known:
-        near = nearest(wanted, known)
+    if relative not in known:
+        near = nearest(relative, known)
         note = f"the library holds {listed(f'{STANDARD}:{other}' for other in known)}"
         help = None if near is None else f"did you mean `{STANDARD}:{near}`?"
         raise SpecError([Diagnostic("STM1036", f"the library has no `{name}`", None, (note,), help)])
-    path = library() / f"{wanted}.stm"
-    return Spec(read(path, f"{STANDARD}:{wanted}"), scan, Place(path.parent, library()), path)
+    path = library() / f"{relative}.stm"
+    return Spec(read(path, f"{STANDARD}:{relative}"), scan, Place(path.parent, library()), path)
 
 
 # --- all of it
@@ -143,19 +143,19 @@ def _examined(spec: Spec, settings: Values | None, search_path: Sequence[Path], 
     problems = Problems(spec.source)
     loader = Loader(problems, search_path, None if spec.path is None else spec.path.resolve())
     module = loader.module(spec.source, file, spec.place)
-    for one in (*loader.modules, module):
-        check_definitions(problems, one)
-    given = Settings(problems, settings or {})
+    for each_module in (*loader.modules, module):
+        check_definitions(problems, each_module)
+    chosen_settings = Settings(problems, settings or {})
     chosen = _chosen(problems, module, spec.scan, library_file)
     budget, graphs = Budget(), Graphs(problems)
     scan: Scan | None = None
     for item in module.scans:
-        own = given if item is chosen else Settings(problems, {})
+        own = chosen_settings if item is chosen else Settings(problems, {})
         places = [place_of(folder) for folder in search_path]
-        found = ScanChecker(problems, budget, graphs, own, item, module, places, chosen=item is chosen).run()
-        scan = found if item is chosen else scan
+        checked = ScanChecker(problems, budget, graphs, own, item, module, places, chosen=item is chosen).run()
+        scan = checked if item is chosen else scan
     if chosen is not None:
-        given.refuse_unknown()
+        chosen_settings.refuse_unknown()
     return Examined(None if problems.failed else scan, problems.in_order())
 
 

@@ -26,7 +26,7 @@ _STATE_GATES = ("source", "transition", "mark")
 
 
 @dataclass
-class Found:
+class Draft:
     """What the equations of a scan were found to say."""
 
     item: tree.ScanItem
@@ -40,67 +40,67 @@ class Found:
     clauses: dict[str, tuple[Clause, ...]] = field(default_factory=dict[str, tuple[Clause, ...]])
 
 
-def finish(problems: Problems, found: Found) -> Scan | None:
+def finish(problems: Problems, draft: Draft) -> Scan | None:
     """The scan; None if anything was wrong with it."""
-    for name, gate in found.implied.items():
-        found.uses[name] = {} if gate is None else dict(gate.uses)
-    order = in_order(problems, found.uses)
-    _check_tracks(problems, found)
+    for name, gate in draft.implied.items():
+        draft.uses[name] = {} if gate is None else dict(gate.uses)
+    order = in_order(problems, draft.uses)
+    _check_tracks(problems, draft)
     if order is None:
         return None
-    clauses = finite(problems, {name: _written(found, name) for name in order})
-    directional = _directional(found, order)
-    _check_shared(problems, found, directional)
-    if problems.failed or found.topology is None or found.sizes is None:
+    clauses = finite(problems, {name: _written(draft, name) for name in order})
+    directional = _directional(draft, order)
+    _check_shared(problems, draft, directional)
+    if problems.failed or draft.topology is None or draft.sizes is None:
         return None
-    live = reached(found.uses, (*CORE, *INPUTS))
+    live = reached(draft.uses, (*CORE, *INPUTS))
     for name in order:
         if name not in live:
             note = "it is left out, with the leaves in it"
-            help = _meant(problems, found, name, clauses[name])
-            problems.warn("STM1034", f"nothing uses the gate `{name}`", found.declared[name].name.span, note, help=help)
-    gates = tuple(_gate(found, name, clauses[name], name in directional) for name in order if name in live)
-    varying = _varying(found)
+            help = _meant(problems, draft, name, clauses[name])
+            problems.warn("STM1034", f"nothing uses the gate `{name}`", draft.declared[name].name.span, note, help=help)
+    gates = tuple(_gate(draft, name, clauses[name], name in directional) for name in order if name in live)
+    varying = _varying(draft)
     leaves = tuple(
-        replace(leaf, directional=gate.name in varying) for gate in gates for leaf in found.leaves.get(gate.name, ())
+        replace(leaf, directional=gate.name in varying) for gate in gates for leaf in draft.leaves.get(gate.name, ())
     )
     return Scan(
-        name=found.item.name.text,
-        topology=found.topology,
-        **found.sizes,
+        name=draft.item.name.text,
+        topology=draft.topology,
+        **draft.sizes,
         gates=gates,
         leaves=leaves,
-        directions=found.modes.directions,
-        combine=found.modes.combine,
-        stabilize=found.modes.stabilize,
-        normalize=found.modes.normalize,
-        span=found.item.name.span,
+        directions=draft.modes.directions,
+        combine=draft.modes.combine,
+        stabilize=draft.modes.stabilize,
+        normalize=draft.modes.normalize,
+        span=draft.item.name.span,
     )
 
 
-def _meant(problems: Problems, found: Found, name: str, clauses: tuple[Clause, ...]) -> str | Advice | None:
+def _meant(problems: Problems, draft: Draft, name: str, clauses: tuple[Clause, ...]) -> str | Advice | None:
     """What a gate that nothing uses may be misspelt for: one that the scan lacks, or a size, which its head says."""
-    span = found.declared[name].name.span
+    span = draft.declared[name].name.span
     at = span if len(clauses) == 1 else None
-    near = problems.near(name, [gate for gate in (*CORE, *INPUTS) if gate not in found.declared], at=at)
+    near = problems.near(name, [gate for gate in (*CORE, *INPUTS) if gate not in draft.declared], at=at)
     if near is not None:
         return near
     size = SIZES_ELSEWHERE.get(name) or nearest(name, SIZES)
     match clauses:
         case (Clause(value=Number(value=value)),) if size is not None and value.is_integer():
-            return f"did you mean `{size}`? A size is said in the head: `scan {found.item.name.text}({size} = {value:.0f})`"
+            return f"did you mean `{size}`? A size is said in the head: `scan {draft.item.name.text}({size} = {value:.0f})`"
         case _:
             return None
 
 
-def _written(found: Found, name: str) -> tuple[Clause, ...]:
-    given = found.implied.get(name)
-    return found.clauses.get(name, ()) if given is None else (Clause((), given.value),)
+def _written(draft: Draft, name: str) -> tuple[Clause, ...]:
+    implied = draft.implied.get(name)
+    return draft.clauses.get(name, ()) if implied is None else (Clause((), implied.value),)
 
 
-def _gate(found: Found, name: str, clauses: tuple[Clause, ...], directional: bool) -> Gate:
-    given = found.implied.get(name)
-    header = found.declared[name].header if given is None else given.header
+def _gate(draft: Draft, name: str, clauses: tuple[Clause, ...], directional: bool) -> Gate:
+    implied = draft.implied.get(name)
+    header = draft.declared[name].header if implied is None else implied.header
     assert header is not None, "a scan without errors has no broken gate"
     return Gate(name, header.indices, clauses, directional, header.span)
 
@@ -108,35 +108,35 @@ def _gate(found: Found, name: str, clauses: tuple[Clause, ...], directional: boo
 # --- directions
 
 
-def _varying(found: Found) -> set[str]:
+def _varying(draft: Draft) -> set[str]:
     """The gates whose leaves there are one of for each direction: what the states rest on, but not what `q`, `k` and `v` do,
     which all directions share."""
-    if len(found.modes.directions) < 2:
+    if len(draft.modes.directions) < 2:
         return set()
-    return reached(found.uses, _STATE_GATES, barriers=INPUTS)
+    return reached(draft.uses, _STATE_GATES, barriers=INPUTS)
 
 
-def _directional(found: Found, order: list[str]) -> set[str]:
+def _directional(draft: Draft, order: list[str]) -> set[str]:
     """The gates that rest on a leaf of which there is one for each direction, or on a degree, which is counted along it."""
-    varying = _varying(found)
-    counted = _counted(found)
+    varying = _varying(draft)
+    counted = _counted(draft)
     directional: set[str] = set()
     for name in order:
-        own = (name in varying and bool(found.leaves.get(name))) or name in counted
-        if own or any(other in directional for other in found.uses[name]):
+        own = (name in varying and bool(draft.leaves.get(name))) or name in counted
+        if own or any(other in directional for other in draft.uses[name]):
             directional.add(name)
     return directional
 
 
-def _counted(found: Found) -> dict[str, Span]:
+def _counted(draft: Draft) -> dict[str, Span]:
     """The gates whose equations count edges, each with a place where, if there are several directions to count them along."""
-    if len(found.modes.directions) < 2:
+    if len(draft.modes.directions) < 2:
         return {}
     counted: dict[str, Span] = {}
-    for name, clauses in found.clauses.items():
-        for part in inside(*(clause.value for clause in clauses)):
-            if isinstance(part, Degree):
-                counted.setdefault(name, part.span)
+    for name, clauses in draft.clauses.items():
+        for inner in inside(*(clause.value for clause in clauses)):
+            if isinstance(inner, Degree):
+                counted.setdefault(name, inner.span)
     return counted
 
 
@@ -146,28 +146,28 @@ def _refuse_counted(problems: Problems, name: str, place: Span, *labels: Label) 
     problems.error("STM2038", f"`{name}` differs from direction to direction", place, note, help=help, labels=labels)
 
 
-def _check_shared(problems: Problems, found: Found, directional: set[str]) -> None:
-    counted = _counted(found)
+def _check_shared(problems: Problems, draft: Draft, directional: set[str]) -> None:
+    counted = _counted(draft)
     for name in INPUTS:
-        if name not in directional or name not in found.declared:
+        if name not in directional or name not in draft.declared:
             continue
         if name in counted:
             _refuse_counted(problems, name, counted[name])
             continue
-        other, place = next((other, place) for other, place in found.uses[name].items() if other in directional)
-        below = sorted(reached(found.uses, (other,)) & set(counted))
+        other, place = next((other, place) for other, place in draft.uses[name].items() if other in directional)
+        below = sorted(reached(draft.uses, (other,)) & set(counted))
         if below:
             _refuse_counted(problems, name, place, Label(counted[below[0]], "counted here"))
             continue
         note = f"all directions share `q`, `k` and `v`, while `{other}`, which the states rest on, has one value for each"
         help = f"write what `{name}` needs of it as a gate of its own"
-        labels = [Label(found.declared[other].name.span, "declared here")] if other in found.declared else []
+        labels = [Label(draft.declared[other].name.span, "declared here")] if other in draft.declared else []
         problems.error("STM2038", f"`{name}` differs from direction to direction", place, note, help=help, labels=labels)
 
 
-def _check_tracks(problems: Problems, found: Found) -> None:
+def _check_tracks(problems: Problems, draft: Draft) -> None:
     """Tracks are tracks of the state: a gate that has them is of no use if no state does."""
-    headers = {name: gate.header for name, gate in found.declared.items() if gate.header is not None}
+    headers = {name: gate.header for name, gate in draft.declared.items() if gate.header is not None}
     tracked = [name for name, header in headers.items() if "track" in header.indices or "track'" in header.indices]
     sound = all(name in headers for name in ("source", "transition"))
     if sound and tracked and not any(name in _STATE_GATES for name in tracked):

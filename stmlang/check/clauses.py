@@ -58,13 +58,13 @@ def in_force(
     For each choice of ports, of the equations that match it the one with the most pins holds. `names` are the ports.
     """
     table: dict[Pins, Written] = {}
-    for one in written:
-        if one.pins in table:
-            labels = [Label(table[one.pins].head, "the first one")]
-            what = f"`{gate}` has two equations" + (" for the same ports" if one.pins else "")
-            problems.error("STM2009", what, one.head, "every gate is said once", labels=labels)
+    for clause in written:
+        if clause.pins in table:
+            labels = [Label(table[clause.pins].head, "the first one")]
+            what = f"`{gate}` has two equations" + (" for the same ports" if clause.pins else "")
+            problems.error("STM2009", what, clause.head, "every gate is said once", labels=labels)
         else:
-            table[one.pins] = one
+            table[clause.pins] = clause
     over: list[Index] = [index for index in indices if index in PORT_INDICES]
     if not any(pins for pins in table):
         return list(table.values())
@@ -77,13 +77,13 @@ def in_force(
             gaps.append(", ".join(f"{index} = {port}" for index, port in zip(over, ports, strict=True)))
         elif len(holding) > 1:
             _tie(problems, gate, holding, ", ".join(f"{index} = {port}" for index, port in zip(over, ports, strict=True)))
-        used.update(dict.fromkeys(one.pins for one in holding))
+        used.update(dict.fromkeys(clause.pins for clause in holding))
     if gaps:
         _gap(problems, gate, indices, written[0], gaps)
-    for pins, one in table.items():
+    for pins, clause in table.items():
         if pins not in used:
-            problems.warn("STM2042", "this equation never holds", one.head, "more specific ones hold for all of its ports")
-    return [one for pins, one in table.items() if pins in used]
+            problems.warn("STM2042", "this equation never holds", clause.head, "more specific ones hold for all of its ports")
+    return [clause for pins, clause in table.items() if pins in used]
 
 
 def _holding(table: dict[Pins, Written], ports: Pins) -> list[Written]:
@@ -95,7 +95,7 @@ def _holding(table: dict[Pins, Written], ports: Pins) -> list[Written]:
 
 
 def _tie(problems: Problems, gate: str, holding: list[Written], ports: str) -> None:
-    first, second = sorted(holding, key=lambda one: one.equation.span.start)
+    first, second = sorted(holding, key=lambda clause: clause.equation.span.start)
     labels = [Label(first.head, "the other one")]
     note = "of several equations the one with the most pinned indices holds, and here both have one"
     help = f"say which: `{gate}[{ports}] = ...`"

@@ -16,7 +16,7 @@ from stmlang.syntax import tree
 
 def check_definitions(problems: Problems, module: Module) -> None:
     """Report what is wrong with the definitions a file declares, whether they are called or not."""
-    declared = [found for found in module.own.values() if isinstance(found, Definition)]
+    declared = [item for item in module.own.values() if isinstance(item, Definition)]
     for definition in declared:
         definition.sound = _parameters(problems, definition) and definition.sound
         definition.sound = _body(problems, definition) and definition.sound
@@ -45,8 +45,8 @@ def _body(problems: Problems, definition: Definition) -> bool:
     visible = {*parameters, *INPUTS, *FEATURES, *SIZES, *INDEX_WORDS, *BUILT_IN, "eye", "pi"}
     used: set[str] = set()
     sound = True
-    for part in parts(definition.item.value):
-        match part:
+    for inner in subexpressions(definition.item.value):
+        match inner:
             case tree.Reference(name=name):
                 used.add(name.text)
                 if name.text not in visible and name.text not in definition.module.names:
@@ -87,13 +87,13 @@ def _unknown_function(problems: Problems, definition: Definition, name: tree.Nam
     return False
 
 
-def parts(expression: tree.Expression) -> Iterator[tree.Expression]:
+def subexpressions(expression: tree.Expression) -> Iterator[tree.Expression]:
     """An expression and everything inside it, in the order of writing."""
     stack = [expression]
     while stack:
-        part = stack.pop()
-        yield part
-        stack += reversed(_inside(part))
+        inner = stack.pop()
+        yield inner
+        stack += reversed(_inside(inner))
 
 
 def _inside(expression: tree.Expression) -> list[tree.Expression]:
@@ -107,7 +107,7 @@ def _inside(expression: tree.Expression) -> list[tree.Expression]:
         case tree.Negate(operand=operand):
             return [operand]
         case tree.Sum(terms=pairs) | tree.Product(factors=pairs):
-            return [part for _, part in pairs]
+            return [inner for _, inner in pairs]
         case tree.Power(base=base, exponent=exponent):
             return [base, exponent]
 
@@ -122,11 +122,11 @@ def _recursion(problems: Problems, declared: list[Definition]) -> None:
 
 def _called(definition: Definition) -> dict[str, tree.Call]:
     """The definitions of the same file that a body calls, each with its first call."""
-    found: dict[str, tree.Call] = {}
-    for part in parts(definition.item.value):
-        if isinstance(part, tree.Call) and part.function.text in definition.module.own:
-            found.setdefault(part.function.text, part)
-    return found
+    first_calls: dict[str, tree.Call] = {}
+    for inner in subexpressions(definition.item.value):
+        if isinstance(inner, tree.Call) and inner.function.text in definition.module.own:
+            first_calls.setdefault(inner.function.text, inner)
+    return first_calls
 
 
 def _report(problems: Problems, declared: list[Definition], calls: dict[str, dict[str, tree.Call]], circle: list[str]) -> None:

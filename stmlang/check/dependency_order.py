@@ -54,14 +54,14 @@ def followed(uses: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[st
 def reached(uses: Uses, roots: Iterable[str], barriers: Iterable[str] = ()) -> set[str]:
     """The gates that some gates rest on, themselves included; references to a barrier are not followed."""
     stopped = set(barriers)
-    found: set[str] = set()
+    gates: set[str] = set()
     stack = [root for root in roots if root in uses]
     while stack:
         name = stack.pop()
-        if name not in found:
-            found.add(name)
+        if name not in gates:
+            gates.add(name)
             stack += [other for other in uses[name] if other in uses and other not in stopped]
-    return found
+    return gates
 
 
 def _report(problems: Problems, uses: Uses, circle: list[str]) -> None:

@@ -46,32 +46,32 @@ Typed = tuple[Expr, Made]
 def finite(problems: Problems, clauses: Mapping[str, tuple[Clause, ...]]) -> dict[str, tuple[Clause, ...]]:
     """The clauses of all gates, given in dependency order, with `Finite` around what the rule is about."""
     made: dict[str, Made] = {}
-    found: dict[str, tuple[Clause, ...]] = {}
+    finished: dict[str, tuple[Clause, ...]] = {}
     for name, written in clauses.items():
         typed = [_finite(clause.value, made) for clause in written]
         made[name] = max((kind for _, kind in typed), default=Made.OTHER)
-        found[name] = tuple(Clause(clause.ports, value) for clause, (value, _) in zip(written, typed, strict=True))
+        finished[name] = tuple(Clause(clause.ports, value) for clause, (value, _) in zip(written, typed, strict=True))
         for clause, (value, _) in zip(written, typed, strict=True):
             if value is not clause.value and fold(value, _depth, {}) > DEEPEST:
                 note = f"at most {DEEPEST} deep; a division by degrees takes two"
                 problems.error("STM2026", "operations nest too deeply here", clause.value.span, note)
-    return found
+    return finished
 
 
-def _depth(expr: Expr, parts: tuple[int, ...]) -> int:
+def _depth(expr: Expr, operands: tuple[int, ...]) -> int:
     del expr
-    return 1 + max(parts, default=0)
+    return 1 + max(operands, default=0)
 
 
 def _finite(value: Expr, gates: Mapping[str, Made]) -> Typed:
-    if not any(isinstance(part, Degree | GateRef) for part in inside(value)):
+    if not any(isinstance(inner, Degree | GateRef) for inner in inside(value)):
         return value, Made.NUMBERS if isinstance(value, Number) else Made.OTHER
     known: dict[int, tuple[Expr, Typed]] = {}
 
-    def rule(expr: Expr, parts: tuple[Typed, ...]) -> Typed:
-        kind = max((kind for _, kind in parts), default=Made.OTHER)
-        same = all(new is old for (new, _), old in zip(parts, children(expr), strict=True))
-        whole = expr if same else rebuilt(expr, tuple(part for part, _ in parts))
+    def rule(expr: Expr, operands: tuple[Typed, ...]) -> Typed:
+        kind = max((kind for _, kind in operands), default=Made.OTHER)
+        same = all(new is old for (new, _), old in zip(operands, children(expr), strict=True))
+        whole = expr if same else rebuilt(expr, tuple(operand for operand, _ in operands))
         match whole:
             case Number():
                 return whole, Made.NUMBERS
@@ -81,7 +81,7 @@ def _finite(value: Expr, gates: Mapping[str, Made]) -> Typed:
                 return whole, gates.get(name, Made.OTHER)
             case Product(factors=factors) if any(inverted for inverted, _ in factors):
                 return (Finite(whole, whole.span) if kind is Made.DEGREES else _shared(expr, whole, known)), kind
-            case Power(base=base) if kind is Made.OTHER and parts[0][1] is Made.DEGREES:
+            case Power(base=base) if kind is Made.OTHER and operands[0][1] is Made.DEGREES:
                 return _raised(whole, base), kind
             case Power() | Apply(function=Function.LOG | Function.SQRT) if kind is Made.DEGREES:
                 return Finite(whole, whole.span), kind
@@ -104,20 +104,20 @@ def _shared(written: Expr, whole: Product, known: Mapping[int, tuple[Expr, Typed
 def _divided_by_degrees(written: Expr, known: Mapping[int, tuple[Expr, Typed]]) -> bool:
     """Whether a product is divided by what is made of degrees, or by a product that has it for a factor."""
     assert isinstance(written, Product)
-    divisors = [part for inverted, part in written.factors if inverted]
-    inner = [part for divisor in divisors if isinstance(divisor, Product) for _, part in divisor.factors]
-    return any(known[id(part)][1][1] is Made.DEGREES for part in (*divisors, *inner))
+    divisors = [operand for inverted, operand in written.factors if inverted]
+    inner = [operand for divisor in divisors if isinstance(divisor, Product) for _, operand in divisor.factors]
+    return any(known[id(operand)][1][1] is Made.DEGREES for operand in (*divisors, *inner))
 
 
 def _factors(written: Expr, span: Span, known: Mapping[int, tuple[Expr, Typed]]) -> Iterator[tuple[bool, Expr]]:
     """The factors of a product, those of products that it is divided by one by one."""
     assert isinstance(written, Product)
-    for inverted, part in written.factors:
-        whole, kind = known[id(part)][1]
+    for inverted, operand in written.factors:
+        whole, kind = known[id(operand)][1]
         if inverted and kind is Made.DEGREES:
             yield False, Finite(Product(((True, whole),), span), span)
-        elif inverted and isinstance(part, Product):
-            turned = Product(tuple((not under, factor) for under, factor in part.factors), span)
+        elif inverted and isinstance(operand, Product):
+            turned = Product(tuple((not under, factor) for under, factor in operand.factors), span)
             yield from _factors(turned, span, known)
         else:
             yield inverted, whole

@@ -41,12 +41,12 @@ class Declared:
 
 def declared(context: Context, equations: Sequence[tree.Equation]) -> dict[str, Declared]:
     """The gates of a scan's equations by name, in order of first mention."""
-    found: dict[str, Declared] = {}
+    gates: dict[str, Declared] = {}
     for equation in equations:
         name = equation.target.text
-        if name not in found:
-            found[name] = Declared(equation.target, _header(context, equation))
-        gate = found[name]
+        if name not in gates:
+            gates[name] = Declared(equation.target, _header(context, equation))
+        gate = gates[name]
         if gate.header is None:
             continue
         pins = _pins(context, gate.header, equation)
@@ -54,7 +54,7 @@ def declared(context: Context, equations: Sequence[tree.Equation]) -> dict[str, 
             gate.header = None
         else:
             gate.written.append(Written(equation, pins))
-    return found
+    return gates
 
 
 def _header(context: Context, equation: tree.Equation) -> Header | None:

@@ -25,10 +25,10 @@ class Implied:
 
 
 def implied(
-    problems: Problems, found: Modes, gates: Mapping[str, Declared], topology: Topology | None, place: Span
+    problems: Problems, modes: Modes, gates: Mapping[str, Declared], topology: Topology | None, place: Span
 ) -> dict[str, Implied | None]:
     """The gates among `mark` and `direct` that a scan leaves out: one and zero, unless it reads after its nodes' updates."""
-    if found.read_after is None:
+    if modes.read_after is None:
         defaults = {"mark": 1.0, "direct": 0.0}
         return {
             name: Implied(Header(name, (), place), Number(value, place), {})
@@ -37,12 +37,12 @@ def implied(
         }
     for name in ("mark", "direct"):
         if name in gates:
-            labels = [Label(found.read_after, "said here already")]
+            labels = [Label(modes.read_after, "said here already")]
             note = "`read after` means `mark = transition` and `direct = source`"
             problems.error("STM1033", f"`{name}` is said twice", gates[name].name.span, note, labels=labels)
     read = {"mark": "transition", "direct": "source"}
     return {
-        name: _read(problems, name, gates.get(base), topology, found.read_after)
+        name: _read(problems, name, gates.get(base), topology, modes.read_after)
         for name, base in read.items()
         if name not in gates
     }

@@ -138,10 +138,10 @@ def _acyclic(problems: Problems, graph: _Graph) -> bool:
     for tail, head in inner:
         successors[tail].append(head)
     alive = set(range(len(names)))
-    for found in range(MOST_CYCLES):
+    for count in range(MOST_CYCLES):
         alive = _on_cycles(successors, alive)
         if not alive:
-            return found == 0
+            return count == 0
         cycle = _shortest_cycle(successors, alive)
         alive -= set(cycle)
         _report_cycle(problems, graph, inner, cycle)

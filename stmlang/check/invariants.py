@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from math import isfinite
 
-from stmlang.check.headers import ALLOWED
+from stmlang.check.vocabulary import ALLOWED, CORE
 from stmlang.scan.expression import (
     PORT_INDICES,
     Degree,
@@ -25,8 +25,6 @@ from stmlang.scan.expression import (
 )
 from stmlang.scan.scan import Clause, Gate, Scan
 from stmlang.scan.topology import Product, Regular, is_regular, ports
-
-CORE = ("source", "transition", "mark", "direct")
 
 
 def verify(scan: Scan) -> None:

@@ -56,19 +56,19 @@ def _slips(gate: Gate, pair: tuple[Index, Index], holding: set[str]) -> Iterator
 
 def _multiplied(expr: Product, pair: tuple[Index, Index], holding: set[str]) -> Iterator[LeafRef]:
     """The leaves in a product that stand beside an identity, or beside vectors along rows and along columns."""
-    parts = [part for _, part in expr.factors]
-    indices = [set(free_indices(part)) & set(pair) for part in parts]
-    identity = [_holds(part, pair, holding) for part in parts]
+    factors = [factor for _, factor in expr.factors]
+    indices = [set(free_indices(factor)) & set(pair) for factor in factors]
+    identity = [_holds(factor, pair, holding) for factor in factors]
     outer = all({index} in indices for index in pair)
-    for number, part in enumerate(parts):
+    for number, factor in enumerate(factors):
         if len(indices[number]) == 2 and not identity[number] and (any(identity) or outer):
-            yield from (leaf for leaf in inside(part) if isinstance(leaf, LeafRef) and set(pair) <= set(leaf.indices))
+            yield from (leaf for leaf in inside(factor) if isinstance(leaf, LeafRef) and set(pair) <= set(leaf.indices))
 
 
 def _holds(expr: Expr, pair: tuple[Index, Index], holding: set[str]) -> bool:
     """Whether an identity on an axis stands in an expression, or in a gate that it refers to by both indices."""
-    for part in inside(expr):
-        match part:
+    for inner in inside(expr):
+        match inner:
             case Eye(first=first, second=second) if {first, second} == set(pair):
                 return True
             case GateRef(gate=name, bind=bind) if name in holding and {entry.index for entry in bind} >= set(pair):

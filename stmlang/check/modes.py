@@ -54,28 +54,28 @@ class Modes:
 
 def modes(problems: Problems, settings: Sequence[tree.Setting], topology: Topology | None) -> Modes:
     """The settings of a scan. Errors are reported and leave what holds by default."""
-    found = Modes()
+    chosen = Modes()
     if topology is not None:
-        found.directions = (Direction((1,) * len(ports(topology))),)
+        chosen.directions = (Direction((1,) * len(ports(topology))),)
     for setting in settings:
         keyword = setting.keyword.text
-        if keyword in found.places:
-            labels = [Label(found.places[keyword], "first set here")]
+        if keyword in chosen.places:
+            labels = [Label(chosen.places[keyword], "first set here")]
             problems.error("STM2033", f"`{keyword}` is set twice", setting.span, labels=labels)
             continue
-        found.places[keyword] = setting.span
+        chosen.places[keyword] = setting.span
         match keyword:
             case "directions":
-                _directions(problems, setting, topology, found)
+                _directions(problems, setting, topology, chosen)
             case "stabilize":
                 word = _choice(problems, setting, [mode.value for mode in Mode])
-                found.stabilize = found.stabilize if word is None else Mode(word)
+                chosen.stabilize = chosen.stabilize if word is None else Mode(word)
             case "normalize":
                 word = _choice(problems, setting, NORMALIZATIONS)
-                found.normalize = found.normalize if word is None else cast(Normalization, word)
+                chosen.normalize = chosen.normalize if word is None else cast(Normalization, word)
             case _:
-                found.read_after = None if _choice(problems, setting, ["after"]) is None else setting.span
-    return found
+                chosen.read_after = None if _choice(problems, setting, ["after"]) is None else setting.span
+    return chosen
 
 
 def _choice(problems: Problems, setting: tree.Setting, choices: Sequence[str]) -> str | None:
@@ -103,10 +103,10 @@ def _meant(problems: Problems, keyword: str, word: tree.Name, choices: Sequence[
 # --- directions
 
 
-def _directions(problems: Problems, setting: tree.Setting, topology: Topology | None, found: Modes) -> None:
+def _directions(problems: Problems, setting: tree.Setting, topology: Topology | None, chosen: Modes) -> None:
     words = list(setting.words)
     if words and words[-1].text == "concat":
-        found.combine = "concat"
+        chosen.combine = "concat"
         words.pop()
     usage = "`directions` is followed by `forward`, `backward`, `both`, `all`, or senses like `+rows -cols, -rows +cols`"
     if not words:
@@ -114,7 +114,7 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
         return
     if words[0].text in "+-":
         explicit = _explicit(problems, words, topology)
-        found.directions = explicit if explicit is not None else found.directions
+        chosen.directions = explicit if explicit is not None else chosen.directions
         return
     if len(words) > 1 or words[0].text not in _NAMED:
         word = words[1] if words[0].text in _NAMED else words[0]
@@ -127,7 +127,7 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
         return
     if topology is not None:
         named = _named(problems, words[0], topology)
-        found.directions = named if named is not None else found.directions
+        chosen.directions = named if named is not None else chosen.directions
 
 
 def _named(problems: Problems, word: tree.Name, topology: Topology) -> tuple[Direction, ...] | None:
@@ -181,18 +181,18 @@ def _explicit(problems: Problems, words: list[tree.Name], topology: Topology | N
         problems.error("STM2036", "too many directions", words[0].span.to(words[-1].span), note)
         return None
     names = [port.name for port in ports(topology)]
-    found: dict[Direction, Span] = {}
+    spans: dict[Direction, Span] = {}
     for group in groups:
         span = group[0].span.to(group[-1].span) if group else words[-1].span
         direction = _senses(problems, group, names, span)
         if direction is None:
             return None
-        if direction in found:
-            labels = [Label(found[direction], "first written here")]
+        if direction in spans:
+            labels = [Label(spans[direction], "first written here")]
             problems.error("STM2034", "this direction is written twice", span, labels=labels)
             return None
-        found[direction] = span
-    return tuple(found)
+        spans[direction] = span
+    return tuple(spans)
 
 
 def _senses(problems: Problems, group: list[tree.Name], names: list[str], span: Span) -> Direction | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from stmlang.check.problems import Problems, arrows, listed
-from stmlang.check.search_path import STANDARD, EscapeError, Found, Place, library, locate, looked_in, place_of
+from stmlang.check.search_path import STANDARD, EscapeError, LocatedFile, Place, library, locate, looked_in, place_of
 from stmlang.check.vocabulary import KINDS_OF_TOPOLOGY, RESERVED
 from stmlang.source.advice import Advice, replaced
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
@@ -60,11 +60,11 @@ class Module:
 
     def functions(self) -> Iterator[str]:
         """The names of the definitions that can be called here."""
-        return (name for name, found in self.names.items() if isinstance(found, Definition))
+        return (name for name, declared in self.names.items() if isinstance(declared, Definition))
 
     def topologies(self) -> Iterator[str]:
         """The names of the topologies that can be referred to here."""
-        return (name for name, found in self.names.items() if isinstance(found, NamedTopology))
+        return (name for name, declared in self.names.items() if isinstance(declared, NamedTopology))
 
     def unknown(self, name: str) -> bool:
         """Whether a name that is not found here may be one that a failed import was to bring: then nothing more is said."""
@@ -130,21 +130,21 @@ class Loader:
             module.open_import |= not item.names
             module.missing.update(name.text for name in item.names)
             return
-        wanted = item.names or tuple(tree.Name(name, item.span) for name in target.own)
-        for name in wanted:
-            found = target.own.get(name.text)
-            if found is None:
+        names = item.names or tuple(tree.Name(name, item.span) for name in target.own)
+        for name in names:
+            declared = target.own.get(name.text)
+            if declared is None:
                 self._absent(target, item, name)
                 module.missing.add(name.text)
             elif name.text not in module.names:
-                module.names[name.text] = found
-            elif module.names[name.text] is not found:
+                module.names[name.text] = declared
+            elif module.names[name.text] is not declared:
                 self._twice(name, module.names[name.text].item.name.span)
 
     def _absent(self, target: Module, item: tree.UseItem, name: tree.Name) -> None:
         if target.unknown(name.text):
             return
-        where = ".".join(part.text for part in item.path)
+        where = ".".join(word.text for word in item.path)
         if any(scan.name.text == name.text for scan in target.scans):
             message, note = f"`{name.text}` is a scan of `{where}`", "definitions and topologies are imported, scans are not"
         elif name.text in target.names:
@@ -161,18 +161,18 @@ class Loader:
         places = [place_of(library())] if standard else [module.place, *self._search]
         relative = "/".join(words[1:] if standard else words) + ".stm"
         try:
-            found = locate(relative, places)
+            file = locate(relative, places)
         except EscapeError:
             rule = "files are read from the folder of the importing file and the search path; links may not lead out of them"
             self._problems.error("STM1021", f"`{relative}` lies outside of where a spec may read", span, rule)
             return None
-        if found is None:
+        if file is None:
             where = "looked for in the installed library" if standard else looked_in(places)
             note = f"`{'.'.join(words)}` is the file `{relative}`, {where}"
             near = self._name_of(words, places, span) or self._problems.near(".".join(words), _beside(words, places), at=span)
             self._problems.error("STM1020", f"there is no file `{relative}`", span, note, help=near)
             return None
-        return self._load(found, span)
+        return self._load(file, span)
 
     def _name_of(self, words: Sequence[str], places: Sequence[Place], span: Span) -> Advice | None:
         """`use a.b.f` as `use a.b (f)`, where there is a file `a/b.stm`."""
@@ -182,8 +182,8 @@ class Loader:
         path = f"{'.'.join(words[:-1])} ({words[-1]})"
         return replaced(f"write `use {path}` if `{words[-1]}` is a name of that file", span, path)
 
-    def _load(self, found: Found, span: Span) -> Module | None:
-        path = found.resolved
+    def _load(self, file: LocatedFile, span: Span) -> Module | None:
+        path = file.resolved
         if path in [loading for loading, _ in self._chain]:
             self._cycle(path, span)
             return None
@@ -195,8 +195,8 @@ class Loader:
             return None
         self._chain.append((path, span))
         try:
-            source = read(found.path, found.shown)
-            self._loaded[path] = self.module(source, parse(source), Place(found.path.parent, found.root))
+            source = read(file.path, file.shown)
+            self._loaded[path] = self.module(source, parse(source), Place(file.path.parent, file.root))
         except SpecError as problem:
             self._loaded[path] = None
             for diagnostic in problem.diagnostics:

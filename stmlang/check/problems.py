@@ -22,7 +22,7 @@ class Problems:
     def __init__(self, main: SourceFile) -> None:
         self._main = main
         self._characters = 300_000  # to be compared for suggestions in all, so that a long text full of errors stays fast
-        self._found: dict[tuple[str, str, Span | None], Diagnostic] = {}
+        self._reported: dict[tuple[str, str, Span | None], Diagnostic] = {}
         self._failed = False
 
     def error(
@@ -42,7 +42,7 @@ class Problems:
 
     def add(self, diagnostic: Diagnostic) -> None:
         key = (diagnostic.code, diagnostic.message, diagnostic.span)
-        self._found.setdefault(key, diagnostic)
+        self._reported.setdefault(key, diagnostic)
         self._failed |= diagnostic.severity is Severity.ERROR
 
     def near(
@@ -53,11 +53,11 @@ class Problems:
         cost = len(name) + 4  # looking at a candidate at all costs something
         candidates = list(islice(known, self._characters // cost))
         self._characters -= len(candidates) * cost
-        found = nearest(name, candidates)
-        if found is None:
+        near = nearest(name, candidates)
+        if near is None:
             return None
-        words = f"did you mean `{form.format(found)}`?"
-        return words if at is None else replaced(words, at, (put or "{}").format(found))
+        words = f"did you mean `{form.format(near)}`?"
+        return words if at is None else replaced(words, at, (put or "{}").format(near))
 
     def meant(self, name: str, known: Iterable[str], at: Span) -> str | Advice | None:
         """What to write for the name of a value that means nothing: its name here, or else a known name that is near."""
@@ -89,7 +89,7 @@ class Problems:
                 return 0, "", 0, 0
             return 2 if span.file is self._main else 1, span.file.name, span.start, span.end
 
-        return tuple(sorted(self._found.values(), key=place))
+        return tuple(sorted(self._reported.values(), key=place))
 
 
 def _of_the_library(name: str, at: Span) -> Advice | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stmlang.check.assemble import Found, finish
+from stmlang.check.assemble import Draft, finish
 from stmlang.check.clauses import Written, in_force, with_index
 from stmlang.check.foreign_names import SIZES_ELSEWHERE
 from stmlang.check.headers import Declared, declared
@@ -63,10 +63,10 @@ class ScanChecker:
 
     def run(self) -> Scan | None:
         """The scan, None after an error."""
-        every = [part for part in self._item.body if isinstance(part, tree.Equation)]
+        every = [statement for statement in self._item.body if isinstance(statement, tree.Equation)]
         equations = without_settings(self._problems, every)
-        settings = [part for part in self._item.body if isinstance(part, tree.Setting)]
-        tracks = next((entry.span for one in equations for entry in one.indices if entry.index.text == "track"), None)
+        settings = [statement for statement in self._item.body if isinstance(statement, tree.Setting)]
+        tracks = next((entry.span for equation in equations for entry in equation.indices if entry.index.text == "track"), None)
         defaults = self._parameters(tracks is not None)
         builder = Topologies(self._sizer, self._graphs, self._numbers, defaults, self._places)
         topology = builder.build(self._item.topology, self._module)
@@ -76,9 +76,9 @@ class ScanChecker:
         else:
             # An axis of a broken topology may be named anywhere.
             self._numbers.update(dict.fromkeys(self._pending, NoNumber.BROKEN))
-        found = Found(self._item, topology, sizes, modes(self._problems, settings, topology))
-        self._gates(found, equations)
-        scan = finish(self._problems, found)
+        draft = Draft(self._item, topology, sizes, modes(self._problems, settings, topology))
+        self._gates(draft, equations)
+        scan = finish(self._problems, draft)
         if not self._problems.failed:
             self._warn_unused()
         if scan is not None:
@@ -126,37 +126,37 @@ class ScanChecker:
     def _sizes(self, tracks: Span | None) -> dict[str, int] | None:
         """`heads`, `key`, `value` and `track`, None after an error."""
         places = {parameter.name.text: parameter.span for parameter in self._item.parameters}
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for name in ("heads", "key", "value"):
             size = self._sizer.whole(name, self._numbers[name], places.get(name), least=1)
             self._numbers[name] = NoNumber.BROKEN if size is None else float(size)
-            found |= {} if size is None else {name: size}
+            sizes |= {} if size is None else {name: size}
         track = self._numbers.get("track")
         if tracks is None:
             if "track" in places:
                 note = "the tracks of a state are told apart by the index `track` of `source`, `transition` and `mark`"
                 self._problems.error("STM2039", "no gate has the index `track`", places["track"], note)
-            found["track"] = 1
+            sizes["track"] = 1
         elif self._settings.take("track") is None and ("track" in self._pending or "track" not in places):
             help = f"write `scan {self._item.name.text}(track = 4)`"
             self._problems.error("STM2039", "the index `track` has no size", tracks, help=help)
         elif track is not None:
             size = self._sizer.whole("track", track, places.get("track"), least=1)
-            found |= {} if size is None else {"track": size}
-        return found if len(found) == len(SIZES) else None
+            sizes |= {} if size is None else {"track": size}
+        return sizes if len(sizes) == len(SIZES) else None
 
     # --- the body
 
-    def _gates(self, found: Found, equations: Sequence[tree.Equation]) -> None:
-        world = World(self._numbers, topology=found.topology, used=self._used)
+    def _gates(self, draft: Draft, equations: Sequence[tree.Equation]) -> None:
+        world = World(self._numbers, topology=draft.topology, used=self._used)
         gates = declared(context_for(self._problems, self._budget, world), equations)
-        found.declared = gates
-        found.implied = implied(self._problems, found.modes, gates, found.topology, self._item.name.span)
+        draft.declared = gates
+        draft.implied = implied(self._problems, draft.modes, gates, draft.topology, self._item.name.span)
         self._refuse_missing(gates)
         world.gates.update({name: gate.header for name, gate in gates.items()})
-        world.gates.update({name: gate and gate.header for name, gate in found.implied.items()})
+        world.gates.update({name: gate and gate.header for name, gate in draft.implied.items()})
         for name, gate in gates.items():
-            self._gate(found, world, name, gate)
+            self._gate(draft, world, name, gate)
 
     def _refuse_missing(self, gates: dict[str, Declared]) -> None:
         for name in ("source", "transition"):
@@ -176,19 +176,19 @@ class ScanChecker:
         brace = Span(last.file, last.end - 1, last.end)
         return replaced(f"write `{name} = 1` for the simplest one", brace, f"\n    {name} = 1\n}}")
 
-    def _gate(self, found: Found, world: World, name: str, gate: Declared) -> None:
+    def _gate(self, draft: Draft, world: World, name: str, gate: Declared) -> None:
         """Type the equations of one gate."""
-        found.uses[name] = {}
+        draft.uses[name] = {}
         if gate.header is None:
             return
-        names = [] if found.topology is None else [port.name for port in ports(found.topology)]
+        names = [] if draft.topology is None else [port.name for port in ports(draft.topology)]
         clauses: list[Clause] = []
         for written in in_force(self._problems, name, gate.header.indices, gate.written, names):
             site = _site(name, gate.header.indices, written)
             context = context_for(self._problems, self._budget, world, site)
             value = context.type(written.equation.value, Scope(self._module))
             for used, place in site.uses.items():
-                found.uses[name].setdefault(used, place)
+                draft.uses[name].setdefault(used, place)
             if value is None:
                 continue
             self._budget.weight -= value.weight
@@ -196,9 +196,9 @@ class ScanChecker:
                 context.too_large(written.equation.value.span)
             for index in sorted(value.free - set(site.indices)):
                 _refuse_free(context, written, index, value.expr)
-            found.leaves[name] = (*found.leaves.get(name, ()), *site.leaves)
+            draft.leaves[name] = (*draft.leaves.get(name, ()), *site.leaves)
             clauses.append(Clause(written.pins, value.expr))
-        found.clauses[name] = tuple(clauses)
+        draft.clauses[name] = tuple(clauses)
 
     def _warn_unused(self) -> None:
         sizes = {axis for axis in self._numbers if axis not in self._used}
@@ -252,7 +252,7 @@ def _origin(value: Expr, index: Index, within: Span) -> Span:
         if _brings(expr, index):
             return span
         if not (isinstance(expr, Reduce) and expr.over == index):
-            stack += [(part, span) for part in reversed(children(expr))]
+            stack += [(operand, span) for operand in reversed(children(expr))]
     return within
 
 

@@ -31,10 +31,10 @@ class EscapeError(Exception):
     """A path that leads out of its root: absolute, through `..`, or through a symbolic link."""
 
 
-def search_folders(given: Sequence[Path]) -> tuple[Path, ...]:
+def search_folders(folders: Sequence[Path]) -> tuple[Path, ...]:
     """The search path: the folders given, then those that the environment names, each in its order."""
     named = os.environ.get(ENVIRONMENT, "").split(os.pathsep)
-    return (*given, *(Path(folder) for folder in named if folder))
+    return (*folders, *(Path(folder) for folder in named if folder))
 
 
 def looked_in(places: Sequence[Place]) -> str:
@@ -54,8 +54,8 @@ def library() -> Path:
     """The folder of the language's own library: installed as `stmlang.stdlib`, beside the package in a source checkout."""
     from importlib.util import find_spec
 
-    found = find_spec("stmlang.stdlib")
-    folders = [] if found is None else [Path(folder) for folder in found.submodule_search_locations or ()]
+    package = find_spec("stmlang.stdlib")
+    folders = [] if package is None else [Path(folder) for folder in package.submodule_search_locations or ()]
     beside = Path(__file__).resolve().parents[2] / "stdlib"
     return next((folder for folder in (*folders, beside) if (folder / "gates.stm").is_file()), beside)
 
@@ -69,19 +69,19 @@ def library_specs() -> list[str]:
 @cache
 def library_functions() -> dict[str, str]:
     """The definitions that the library's files declare, each with the path that `use` names its file by."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for name in library_specs():
         try:
             text = (library() / f"{name}.stm").read_text(encoding="utf-8")
         except (OSError, ValueError):
             continue
         for match in _DEFINITION.finditer(text):
-            found.setdefault(match[1], f"{STANDARD}.{name.replace('/', '.')}")
-    return found
+            paths.setdefault(match[1], f"{STANDARD}.{name.replace('/', '.')}")
+    return paths
 
 
 @dataclass(frozen=True)
-class Found:
+class LocatedFile:
     """A file: as it was reached, with symbolic links followed, and the root it may not leave."""
 
     path: Path
@@ -97,7 +97,7 @@ class Found:
         return str(self.path)
 
 
-def locate(relative: str, places: Sequence[Place]) -> Found | None:
+def locate(relative: str, places: Sequence[Place]) -> LocatedFile | None:
     """The first file of a relative path.
 
     Raises EscapeError for a path that may not be followed, whether or not something lies at its end.
@@ -116,5 +116,5 @@ def locate(relative: str, places: Sequence[Place]) -> Found | None:
             continue
         if not inside:
             raise EscapeError(relative)
-        return Found(path, resolved, place.root)
+        return LocatedFile(path, resolved, place.root)
     return None

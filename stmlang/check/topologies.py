@@ -62,11 +62,11 @@ class Topologies:
     def _factors(self, expression: tree.TopologyExpression, module: Module, numbers: Numbers) -> list[Factor] | None:
         match expression:
             case tree.TopologyProduct(factors=written):
-                found = [self._factors(factor, module, numbers) for factor in written]
-                sound = [factors for factors in found if factors is not None]
+                factor_lists = [self._factors(factor, module, numbers) for factor in written]
+                sound = [factors for factors in factor_lists if factors is not None]
                 flat = [factor for factors in sound for factor in factors]
                 # More than this is refused below; names of products of names could grow it without bound.
-                return flat[: MOST_FACTORS + MOST_AXES + 1] if len(sound) == len(found) else None
+                return flat[: MOST_FACTORS + MOST_AXES + 1] if len(sound) == len(factor_lists) else None
             case tree.TopologyName():
                 return self._named(expression, module)
             case tree.TopologyCall():
@@ -88,15 +88,15 @@ class Topologies:
 
     def _named(self, expression: tree.TopologyName, module: Module) -> list[Factor] | None:
         name, span = expression.name.text, expression.span
-        found = module.names.get(name)
-        if not isinstance(found, NamedTopology):
+        topology = module.names.get(name)
+        if not isinstance(topology, NamedTopology):
             if not module.unknown(name):
                 self._unknown(name, span, module)
             return None
-        if found in self._named_factors:
-            return self._named_factors[found]
-        if found in self._open:
-            cycle = [*self._open[self._open.index(found) :], found]
+        if topology in self._named_factors:
+            return self._named_factors[topology]
+        if topology in self._open:
+            cycle = [*self._open[self._open.index(topology) :], topology]
             shown = arrows([item.item.name.text for item in cycle])
             self._problems.error("STM1009", f"topologies are named in a circle: `{shown}`", span)
             return None
@@ -104,11 +104,11 @@ class Topologies:
             note = f"a topology's name may lead to another one's {DEEPEST_NAME} times"
             self._problems.error("STM3014", "topologies are named too deeply", span, note)
             return None
-        self._open.append(found)
+        self._open.append(topology)
         # A topology with a name is the same wherever it is used: it sees its own axes, not the parameters of a scan.
-        factors = self._factors(found.item.value, found.module, {})
+        factors = self._factors(topology.item.value, topology.module, {})
         self._open.pop()
-        self._named_factors[found] = factors
+        self._named_factors[topology] = factors
         return factors
 
     def _what(self) -> str:
@@ -201,21 +201,21 @@ class Topologies:
         numbers: Numbers,
     ) -> dict[str, int] | None:
         """Named sizes, each of the allowed ones once and none below its least value."""
-        found: dict[str, tree.SizeParameter] = {}
+        by_name: dict[str, tree.SizeParameter] = {}
         help = f"write {_FORMS[call.kind.text]}"
         for parameter in parameters:
             name = parameter.name.text
-            if name not in allowed or name in found:
-                wrong = f"`{name}` is given twice" if name in found else f"a {call.kind.text} has no `{name}`"
+            if name not in allowed or name in by_name:
+                wrong = f"`{name}` is given twice" if name in by_name else f"a {call.kind.text} has no `{name}`"
                 self._problems.error("STM3002", wrong, parameter.span, f"it has {listed(allowed)} here", help=help)
                 return None
-            found[name] = parameter
-        if len(found) < len(allowed):
-            lacking = listed(name for name in allowed if name not in found)
+            by_name[name] = parameter
+        if len(by_name) < len(allowed):
+            lacking = listed(name for name in allowed if name not in by_name)
             self._problems.error("STM3002", f"this {call.kind.text} lacks {lacking}", call.span, help=help)
             return None
         sizes: dict[str, int] = {}
-        for name, parameter in found.items():
+        for name, parameter in by_name.items():
             size = self._sizer.size(parameter, module, numbers, self._defaults.get(name), allowed[name], self._what())
             if size is NoNumber.UNBOUND:
                 note = "only the axes of chains and grids may stay without a size"
@@ -238,14 +238,14 @@ class Topologies:
             return None
         places = [module.place, *self._search]
         try:
-            found = locate(item.path, places)
+            located = locate(item.path, places)
         except EscapeError:
             rule = (
                 "graph files are read from the folder of the spec and the search path; `..` and absolute paths are not followed"
             )
             self._problems.error("STM3011", f'"{item.path}" lies outside of where a spec may read', item.path_span, rule)
             return None
-        if found is None:
+        if located is None:
             rule = looked_in(places)
             files = chain.from_iterable(_files_beside(item.path, place) for place in places)
             beside = (file for file in files if _alike(item.path, file))
@@ -255,7 +255,7 @@ class Topologies:
         if form is None and suffix_of(item.path) not in SUFFIXES:
             self._unknown_suffix(item)
             return None
-        return FromFile(str(found.resolved), None if form is None else form.text, item.kind.text == "tree", item.span)
+        return FromFile(str(located.resolved), None if form is None else form.text, item.kind.text == "tree", item.span)
 
     def _unknown_suffix(self, item: tree.TopologyFile) -> None:
         """Report a path whose suffix names no format."""
@@ -348,10 +348,10 @@ def _tree_nodes(arity: int, depth: int) -> int:
 
 def _alike(path: str, other: str) -> bool:
     """Whether one file's name may be a misspelling of another: suffix and folder, where they are the same, make no likeness."""
-    one, two = PurePath(path), PurePath(other)
-    if one.parent != two.parent or one.suffix.lower() != two.suffix.lower():
+    missing, beside = PurePath(path), PurePath(other)
+    if missing.parent != beside.parent or missing.suffix.lower() != beside.suffix.lower():
         return True
-    return one.stem.lower() == two.stem.lower() or nearest(one.stem, (two.stem,)) is not None
+    return missing.stem.lower() == beside.stem.lower() or nearest(missing.stem, (beside.stem,)) is not None
 
 
 def _files_beside(path: str, place: Place) -> list[str]:

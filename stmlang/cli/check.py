@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 if every file is right, else 1. Warnings are printed and change nothing."""
     results = [result for name in arguments.files for result in _checked(name, arguments.settings, arguments.search_path)]
-    wrong = [name for name, _, found in results if _errors(found)]
+    wrong = [name for name, _, diagnostics in results if _errors(diagnostics)]
     if arguments.json:
         print_json({"files": [_entry(*result) for result in results]}, ok=not wrong)
     else:
@@ -51,12 +51,12 @@ def _check(name: str, settings: dict[str, int | float], search_path: list[Path])
     from stmlang.cli.specs import examine_spec
 
     try:
-        found = examine_spec(name, settings, search_path)
+        examined = examine_spec(name, settings, search_path)
     except SpecError as error:
         return None, error.diagnostics
-    if found.failed or found.scan is None:
-        return found.scan, found.diagnostics
-    return found.scan, (*found.diagnostics, *_stability(found.scan))
+    if examined.failed or examined.scan is None:
+        return examined.scan, examined.diagnostics
+    return examined.scan, (*examined.diagnostics, *_stability(examined.scan))
 
 
 def _stability(scan: Scan) -> tuple[Diagnostic, ...]:
@@ -81,26 +81,26 @@ def _words(scan: Scan) -> str:
     return f"{scan.name} on a {kind_of(scan.topology)}"
 
 
-def _errors(found: tuple[Diagnostic, ...]) -> int:
-    return sum(diagnostic.severity is Severity.ERROR for diagnostic in found)
+def _errors(diagnostics: tuple[Diagnostic, ...]) -> int:
+    return sum(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)
 
 
-def _entry(name: str, scan: Scan | None, found: tuple[Diagnostic, ...]) -> dict[str, Any]:
+def _entry(name: str, scan: Scan | None, diagnostics: tuple[Diagnostic, ...]) -> dict[str, Any]:
     from stmlang.source.diagnostic import to_json
 
     return {
         "file": name,
-        "ok": not _errors(found),
+        "ok": not _errors(diagnostics),
         "scan": None if scan is None else scan.name,
-        "diagnostics": [to_json(diagnostic) for diagnostic in found],
+        "diagnostics": [to_json(diagnostic) for diagnostic in diagnostics],
     }
 
 
 def _report(results: list[tuple[str, Scan | None, tuple[Diagnostic, ...]]]) -> None:
     """Diagnostics to standard error; a line for each file that is right, and a count of the rest, to standard output."""
-    print_diagnostics(diagnostic for _, _, found in results for diagnostic in found)
-    for name, scan, found in results:
-        if errors := _errors(found):
+    print_diagnostics(diagnostic for _, _, diagnostics in results for diagnostic in diagnostics)
+    for name, scan, diagnostics in results:
+        if errors := _errors(diagnostics):
             tell(f"{name}: {count(errors, 'error')}")
         else:
             tell(f"{name}: ok" + ("" if scan is None else f" ({_words(scan)})"))

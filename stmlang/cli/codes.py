@@ -41,23 +41,23 @@ def explain_code(word: str, as_json: bool) -> int:
         return USAGE
     title, text = CODES[code]
     example = examples()[code]
-    found = () if example.wrong is None else diagnosed(example.wrong)
+    diagnostics = () if example.wrong is None else diagnosed(example.wrong)
     if as_json:
-        shown = [to_json(diagnostic) for diagnostic in found]
+        shown = [to_json(diagnostic) for diagnostic in diagnostics]
         print_json({"code": code, "title": title, "explanation": text, **asdict(example), "diagnostics": shown})
         return 0
     _prose(f"{code}: {title}\n\n{text}")
-    _example(example, [diagnostic for diagnostic in found if diagnostic.code == code] or list(found))
+    _example(example, [diagnostic for diagnostic in diagnostics if diagnostic.code == code] or list(diagnostics))
     return 0
 
 
-def _example(example: Example, found: list[Diagnostic]) -> None:
+def _example(example: Example, diagnostics: list[Diagnostic]) -> None:
     if example.wrong is None or example.right is None:
         _prose(f"\nHow it comes about: {example.how}\n\nWhat to do: {example.instead}")
         return
     _prose("\nFor example:\n")
     _case(example.wrong)
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         tell("")
         write_result(render(diagnostic, width=room()) + "\n")
     _prose("\nWrite instead:\n")
@@ -93,10 +93,10 @@ def diagnosed(case: Case) -> tuple[Diagnostic, ...]:
     with _folder(case) as folder:
         try:
             spec = Spec(from_text(case.files[SPEC], SPEC), None, place_of(folder))
-            found = examine(spec, case.settings, library_file=False)
-            if found.failed or found.scan is None:
-                return tuple(_without(diagnostic, folder) for diagnostic in found.diagnostics)
-            return (*found.diagnostics, *analyse(found.scan).notes)
+            examined = examine(spec, case.settings, library_file=False)
+            if examined.failed or examined.scan is None:
+                return tuple(_without(diagnostic, folder) for diagnostic in examined.diagnostics)
+            return (*examined.diagnostics, *analyse(examined.scan).notes)
         except SpecError as error:
             return tuple(_without(diagnostic, folder) for diagnostic in error.diagnostics)
 

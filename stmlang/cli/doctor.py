@@ -80,13 +80,13 @@ def calibrate() -> None:
     from stmlang.runtime.tune import cannot_keep, require_cache
 
     require_cache()
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with progress_bar("measuring this machine", MEASUREMENTS) as show:
         for done, (name, fields) in enumerate(measure(), 1):
-            found |= fields
+            results |= fields
             show(done, f"measured {name}")
     try:
-        calibration.save(record(found))
+        calibration.save(record(results))
     except OSError as error:
         raise cannot_keep(error) from None
 
@@ -126,15 +126,15 @@ def supported_ranges() -> dict[str, str]:
 
     # A build leaves metadata in the source folder, which may be older than what is installed: only the latter has METADATA.
     installs = sorted(distributions(name="stmlang"), key=lambda entry: entry.read_text("METADATA") is None)
-    wanted = (installs[0].requires or []) if installs else []
-    found = (re.match(r"([A-Za-z0-9_.-]+)\s*([^;]*)\Z", line) for line in wanted if ";" not in line)
-    return {match.group(1): match.group(2).strip() for match in found if match}
+    requirements = (installs[0].requires or []) if installs else []
+    matches = (re.match(r"([A-Za-z0-9_.-]+)\s*([^;]*)\Z", line) for line in requirements if ";" not in line)
+    return {match.group(1): match.group(2).strip() for match in matches if match}
 
 
-def within(found: str, wanted: str) -> bool:
+def within(version: str, ranges: str) -> bool:
     """Whether a version lies in a range such as `>=0.10.2,<0.12`. Suffixes (`rc1`, `.dev0`) are not looked at."""
-    have = _numbers(found)
-    for operator, bound in _BOUND.findall(wanted):
+    have = _numbers(version)
+    for operator, bound in _BOUND.findall(ranges):
         want = _numbers(bound)
         length = max(len(have), len(want))
         a, b = have + (0,) * (length - len(have)), want + (0,) * (length - len(want))
@@ -146,7 +146,7 @@ def within(found: str, wanted: str) -> bool:
 
 def _numbers(text: str) -> tuple[int, ...]:
     match = re.match(r"[0-9]+(\.[0-9]+)*", text)
-    return tuple(int(part) for part in match.group().split(".")) if match else (0,)
+    return tuple(int(digits) for digits in match.group().split(".")) if match else (0,)
 
 
 def _compare(report: Report) -> None:
@@ -154,11 +154,11 @@ def _compare(report: Report) -> None:
     for name in NEEDED:
         if report.packages[name] is None:
             report.problems.append(f"{name} is not installed: run `pip install stmlang`")
-    for name, wanted in report.supported.items():
-        found = report.packages.get(name)
-        if found is not None and not within(found, wanted):
+    for name, ranges in report.supported.items():
+        version = report.packages.get(name)
+        if version is not None and not within(version, ranges):
             report.problems.append(
-                f"{name} {found} is outside of the supported range {wanted}: run `pip install '{name}{wanted}'`"
+                f"{name} {version} is outside of the supported range {ranges}: run `pip install '{name}{ranges}'`"
             )
     jax, jaxlib = report.packages["jax"], report.packages["jaxlib"]
     if jax is not None and jaxlib is not None and _numbers(jaxlib) > _numbers(jax):
@@ -210,15 +210,15 @@ def _look_at_calibration(report: Report) -> None:
     """Whether planning for the CPU uses this machine's own figures."""
     from stmlang.cost import calibration
 
-    found = calibration.load()
+    stored = calibration.load()
     report.calibration = {
         "file": str(calibration.path()),
-        "measured": found is not None,
+        "measured": stored is not None,
         "cores": calibration.usable_cores(),
     }
-    if found is not None:
-        report.calibration |= {"matmul": dict(found.matmul), "vector": found.vector, "bandwidth": found.bandwidth}
-        report.calibration |= {"step_overhead": found.step_overhead, "op_overhead": found.op_overhead}
+    if stored is not None:
+        report.calibration |= {"matmul": dict(stored.matmul), "vector": stored.vector, "bandwidth": stored.bandwidth}
+        report.calibration |= {"step_overhead": stored.step_overhead, "op_overhead": stored.op_overhead}
 
 
 def render(report: Report) -> str:
@@ -228,11 +228,11 @@ def render(report: Report) -> str:
         "",
         "packages",
     ]
-    for name, found in report.packages.items():
-        if found is None and name not in NEEDED:
+    for name, version in report.packages.items():
+        if version is None and name not in NEEDED:
             continue
-        wanted = report.supported.get(name, "")
-        lines.append(f"  {name:<18} {found or 'missing':<12}" + (f" supported {wanted}" if wanted else ""))
+        ranges = report.supported.get(name, "")
+        lines.append(f"  {name:<18} {version or 'missing':<12}" + (f" supported {ranges}" if ranges else ""))
     if report.jax is not None:
         lines += ["", "jax", f"  backend            {report.jax['backend']}"]
         lines += [f"  device {device['id']:<11} {device['kind']} ({device['platform']})" for device in report.jax["devices"]]

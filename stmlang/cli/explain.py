@@ -88,11 +88,11 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
 
     scan = load_spec(arguments)
     if isinstance(scan.topology, Runtime):
-        facts, outlooks = outlook_spec(scan, arguments)
+        facts, preview = outlook_spec(scan, arguments)
         if arguments.json:
-            print_json(outlook_json(outlooks, facts_json(facts) if with_facts else None))
+            print_json(outlook_json(preview, facts_json(facts) if with_facts else None))
         else:
-            write_result(outlook_text(outlooks, show_facts(facts, room()) if with_facts else None, room()))
+            write_result(outlook_text(preview, show_facts(facts, room()) if with_facts else None, room()))
         return 0
     facts, plan = plan_of(scan, arguments)
     if arguments.json:

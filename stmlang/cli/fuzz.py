@@ -59,10 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def names(text: str) -> tuple[str, ...]:
     """`a,b`: names without repetition."""
-    found = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
-    if not all(found):
+    words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+    if not all(words):
         raise argparse.ArgumentTypeError(f"write names with commas between them instead of {text!r}")
-    return found
+    return words
 
 
 def minutes(text: str) -> float:
@@ -117,17 +117,17 @@ def _task(arguments: argparse.Namespace) -> Task | str:
     checks = tuple(matrix())
     text = () if source.texts is None else tuple(text_checks())
     strategies = tuple(name for name in strategy_names() if text or name != FRONT_END.strategy)
-    for what, wanted, known in (
+    for what, requested, known in (
         ("strategy", arguments.strategies, strategies),
         ("check", arguments.checks, (*checks, *text)),
     ):
-        unknown = [name for name in wanted or () if name not in known]
+        unknown = [name for name in requested or () if name not in known]
         if unknown:
             return f"unknown {what} `{unknown[0]}`; there are {', '.join(known)}"
     chosen = arguments.strategies or strategies
-    wanted = arguments.checks or (*checks, *text)
-    on_texts = tuple(name for name in text if name in wanted and FRONT_END.strategy in chosen)
-    return Task(source, arguments.seed, chosen, tuple(name for name in checks if name in wanted), on_texts)
+    requested = arguments.checks or (*checks, *text)
+    on_texts = tuple(name for name in text if name in requested and FRONT_END.strategy in chosen)
+    return Task(source, arguments.seed, chosen, tuple(name for name in checks if name in requested), on_texts)
 
 
 def _source(arguments: argparse.Namespace) -> Source:
@@ -160,8 +160,8 @@ def _look(fuzzer: Fuzzer, workers: int) -> None:
             stack.callback(hands[-1].close)
         for tried in fuzzer.run(hands):
             done = fuzzer.counts.total if fuzzer.examples is not None else time.monotonic() - start
-            found = count(len(fuzzer.kept), "finding")
-            show(done, f"{count(fuzzer.counts.total, 'example')}, {found}: {tried.job.check}, {tried.job.way.label}")
+            findings = count(len(fuzzer.kept), "finding")
+            show(done, f"{count(fuzzer.counts.total, 'example')}, {findings}: {tried.job.check}, {tried.job.way.label}")
 
 
 def _summary(fuzzer: Fuzzer, spent: float, interrupted: bool) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _summary(fuzzer: Fuzzer, spent: float, interrupted: bool) -> dict[str, Any]:
 
 def _entry(saved: Saved, kept: Kept | None = None) -> dict[str, Any]:
     finding = saved.finding
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "check": finding.check,
         "way": finding.way,
         "what": finding.what,
@@ -197,8 +197,8 @@ def _entry(saved: Saved, kept: Kept | None = None) -> dict[str, Any]:
         "values": saved.trial.values,
     }
     if kept is not None:
-        found |= {"file": None if kept.path is None else str(kept.path), "replay": _command(kept)}
-    return found
+        entry |= {"file": None if kept.path is None else str(kept.path), "replay": _command(kept)}
+    return entry
 
 
 def _finite(number: float) -> float | None:
@@ -220,7 +220,7 @@ def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
     counts = fuzzer.counts
     for place, what in enumerate(("generator", "strategy", "check")):
         entries = counts.by(place).items()
-        rows = [(what, "examples", "findings"), *((name, str(tried), str(found)) for name, (tried, found) in entries)]
+        rows = [(what, "examples", "findings"), *((name, str(tried), str(findings)) for name, (tried, findings) in entries)]
         for line in columns(rows, left={0}) if entries else ():
             tell(line)
         if entries:
@@ -230,9 +230,9 @@ def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
         tell(f"    saved as {kept.path}; to see it again:")
         tell(f"    {_command(kept)}")
     number, apart = counts.findings.total(), len(fuzzer.kept)
-    found = count(number, "finding") + (f", {apart} of them different" if number > apart else "")
+    findings = count(number, "finding") + (f", {apart} of them different" if number > apart else "")
     tried = f"{count(counts.total, 'example')} in {units.seconds(spent)}, seed {fuzzer.task.seed}"
-    tell(f"{tried}: {found if number else 'no finding'}")
+    tell(f"{tried}: {findings if number else 'no finding'}")
     if not counts.total and not interrupted:
         say("nothing was tried: the strategies and checks that were asked for apply to no example")
 
@@ -252,8 +252,8 @@ def _replay(arguments: argparse.Namespace) -> int:
     from stmlang.fuzz.jobs import replaying
     from stmlang.fuzz.worker import Worker
 
-    found = saved.load(arguments.replay)
-    job = replaying(found)
+    saved_finding = saved.load(arguments.replay)
+    job = replaying(saved_finding)
     worker = Worker(LIMIT)
     try:
         outcome: Outcome = worker.ask(job)
@@ -261,12 +261,16 @@ def _replay(arguments: argparse.Namespace) -> int:
         worker.close()
     finding = outcome.finding
     if arguments.json:
-        now = None if finding is None else _entry(saved.Saved(found.trial, found.way, finding, found.optimized, None))
-        print_json({"outcome": outcome.kind, "saved": _entry(found), "now": now}, ok=finding is None)
+        now = (
+            None
+            if finding is None
+            else _entry(saved.Saved(saved_finding.trial, saved_finding.way, finding, saved_finding.optimized, None))
+        )
+        print_json({"outcome": outcome.kind, "saved": _entry(saved_finding), "now": now}, ok=finding is None)
     elif finding is not None:
         tell(f"still fails: {_words(finding)}")
     elif outcome.kind == "skipped":
         tell(f"{job.check}, {job.way.label}: the check does not apply to this scan")
     else:
-        tell(f"{job.check}, {job.way.label}: passes now; when it was saved: {_words(found.finding)}")
+        tell(f"{job.check}, {job.way.label}: passes now; when it was saved: {_words(saved_finding.finding)}")
     return 0 if finding is None else 1

@@ -29,64 +29,66 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.artifact.suffix == ".stm" and arguments.artifact.is_file():
         help = f"`stmlang explain {arguments.artifact}` says what is known of a spec"
         raise SpecError([Diagnostic("STM5303", f"`{arguments.artifact}` is a spec, not an artifact", None, help=help)])
-    found = described(arguments.artifact)
+    description = described(arguments.artifact)
     if arguments.json:
-        print_json(found)
+        print_json(description)
     else:
-        _report(found)
+        _report(description)
     return 0
 
 
-def _report(found: dict[str, Any]) -> None:
+def _report(description: dict[str, Any]) -> None:
     from stmlang.source.columns import wrapped
     from stmlang.source.wording import count, listing
 
-    batch, members = found["batch"], sorted(found["members"].items(), key=lambda entry: -entry[1])
+    batch, members = description["batch"], sorted(description["members"].items(), key=lambda entry: -entry[1])
     rows: list[Row] = [
-        ("platforms", [listing(found["platforms"], "and")]),
+        ("platforms", [listing(description["platforms"], "and")]),
         ("batch", ["any size" if batch == "symbolic" else "no batch axis" if batch is None else str(batch)]),
-        ("gradients", ["can be differentiated once" if found["differentiable"] else "compiled for inference only"]),
-        *(_of_scan(found) if found["kind"] == "scan" else _of_model(found)),
-        ("versions", [", ".join(f"{name} {version}" for name, version in found["versions"].items())]),
+        ("gradients", ["can be differentiated once" if description["differentiable"] else "compiled for inference only"]),
+        *(_of_scan(description) if description["kind"] == "scan" else _of_model(description)),
+        ("versions", [", ".join(f"{name} {version}" for name, version in description["versions"].items())]),
         ("holds", [f"{name} ({count(size, 'byte')})" for name, size in members]),
-        ("here", ["it runs" if found["runs_here"] else f"it does not run: {found['why_not']}"]),
+        ("here", ["it runs" if description["runs_here"] else f"it does not run: {description['why_not']}"]),
     ]
-    tell(f"{found['file']}: a {found['kind']}, {count(found['bytes'], 'byte')}, format {found['format']}")
+    tell(
+        f"{description['file']}: a {description['kind']}, {count(description['bytes'], 'byte')}, format {description['format']}"
+    )
     for label, words in rows:
         together = ", ".join(words)
         fits = len(together) + 14 <= (room() or len(together) + 14)
         for number, entry in enumerate([together] if words and fits else words):
-            for part in wrapped(f"  {'' if number else label:<12}{entry}", room()):
-                tell(part)
+            for line in wrapped(f"  {'' if number else label:<12}{entry}", room()):
+                tell(line)
 
 
-def _of_scan(found: dict[str, Any]) -> list[Row]:
-    signature = found["signature"]
+def _of_scan(description: dict[str, Any]) -> list[Row]:
+    signature = description["signature"]
     shapes = {name: [f"{leaf} {_shape(shape)}" for leaf, shape in signature[name].items()] for name in ("inputs", "gates")}
     return [
-        ("scan", [f"{found['scan']}, of `{found['source']}`"]),
+        ("scan", [f"{description['scan']}, of `{description['source']}`"]),
         ("data type", [signature["dtype"]]),
-        ("states", ["takes an initial state and returns the final one" if found["with_state"] else "starts from zero"]),
-        ("strategy", [_strategy(found)]),
+        ("states", ["takes an initial state and returns the final one" if description["with_state"] else "starts from zero"]),
+        ("strategy", [_strategy(description)]),
         ("takes", shapes["inputs"]),
         ("gates", shapes["gates"]),
         ("returns", [_shape(signature["result"])]),
     ]
 
 
-def _of_model(found: dict[str, Any]) -> list[Row]:
+def _of_model(description: dict[str, Any]) -> list[Row]:
     return [
-        ("model", [f"{found['model']}, {found['parameters']:,} parameters"]),
-        ("scans", [f"{entry['scan']} by {entry['strategy']}" for entry in found["scans"]]),
-        ("graphs", [f"up to {size:,} {name}" for name, size in found["graphs"].items()]),
-        ("is", [found["signature"]]),
+        ("model", [f"{description['model']}, {description['parameters']:,} parameters"]),
+        ("scans", [f"{entry['scan']} by {entry['strategy']}" for entry in description["scans"]]),
+        ("graphs", [f"up to {size:,} {name}" for name, size in description["graphs"].items()]),
+        ("is", [description["signature"]]),
     ]
 
 
-def _strategy(found: dict[str, Any]) -> str:
-    settings = cast(dict[str, Any], found["config"])
-    words = " ".join([str(found["strategy"]), *(f"{name}={value}" for name, value in settings.items())])
-    return f"{words}, planned for {found['target']}"
+def _strategy(description: dict[str, Any]) -> str:
+    settings = cast(dict[str, Any], description["config"])
+    words = " ".join([str(description["strategy"]), *(f"{name}={value}" for name, value in settings.items())])
+    return f"{words}, planned for {description['target']}"
 
 
 def _shape(sizes: list[int]) -> str:

@@ -20,15 +20,15 @@ def run(arguments: argparse.Namespace) -> int:
     """0."""
     from stmlang.source.columns import table, wrapped
 
-    found = [_entry(name) for name in _names()]
+    entries = [_entry(name) for name in _names()]
     if arguments.json:
-        print_json({"specs": found})
+        print_json({"specs": entries})
         return 0
-    rows = [("spec", "runs on", "what it is"), *((entry["spec"], entry["topology"] or "", entry["what"]) for entry in found)]
+    rows = [("spec", "runs on", "what it is"), *((entry["spec"], entry["topology"] or "", entry["what"]) for entry in entries)]
     for line in table(rows, range(3), room()):
         tell(line)
     tell("")
-    for line in wrapped(f"`stmlang show {found[0]['spec']}` prints one, `stmlang explain` says what is known of it", room()):
+    for line in wrapped(f"`stmlang show {entries[0]['spec']}` prints one, `stmlang explain` says what is known of it", room()):
         tell(line)
     return 0
 

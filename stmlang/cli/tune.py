@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             from stmlang.source.diagnostic import to_json
 
-            found = _summary(tuner, spent, interrupted) | {"diagnostics": [to_json(diagnostic) for diagnostic in faults]}
-            print_json(found, ok=not faults and not interrupted)
+            summary = _summary(tuner, spent, interrupted) | {"diagnostics": [to_json(diagnostic) for diagnostic in faults]}
+            print_json(summary, ok=not faults and not interrupted)
         else:
             _report(tuner, spent, interrupted)
             print_diagnostics(faults)

@@ -22,7 +22,7 @@ from math import prod, sqrt
 from stmlang.facts.factored import shifted
 from stmlang.facts.intervals import state_size
 from stmlang.facts.rewrite import factors, product, refer
-from stmlang.facts.terms import PAIRS, Gates, Part, opened
+from stmlang.facts.terms import PAIRS, Factor, Gates, opened
 from stmlang.scan.expression import (
     Apply,
     Expr,
@@ -60,8 +60,8 @@ def norm_gate(scan: Scan, raw: Gate, pairs: Pairs, columns: bool) -> Gate:
     if columns and "out" not in indices:
         indices = ("out", *indices)
     clauses = tuple(Clause(clause.ports, _norm(scan, gates, clause.value, pairs)) for clause in raw.clauses)
-    if len(clauses) == 1 and isinstance(found := clauses[0].value, Spectral) and found.argument == raw.clauses[0].value:
-        clauses = (Clause((), Spectral(found.pairs, refer(raw, found.span), found.span)),)
+    if len(clauses) == 1 and isinstance(spectral := clauses[0].value, Spectral) and spectral.argument == raw.clauses[0].value:
+        clauses = (Clause((), Spectral(spectral.pairs, refer(raw, spectral.span), spectral.span)),)
     return replace(raw, name=NORM, indices=indices, clauses=clauses)
 
 
@@ -119,12 +119,12 @@ def _norm(scan: Scan, gates: Gates, expr: Expr, pairs: Pairs) -> Expr:
     whole, span = opened(expr, gates, deep=False), expr.span
     if not pairs:
         return _size(whole, span)
-    if len(pairs) == 1 and (found := _closed(scan, gates, whole, next(iter(pairs)))) is not None:
-        return found
-    parts = factors(whole)[1]
+    if len(pairs) == 1 and (closed := _closed(scan, gates, whole, next(iter(pairs)))) is not None:
+        return closed
+    multiplied = factors(whole)[1]
     bound = {index for pair in pairs for index in pair}
-    numbers = [part for part in parts if bound.isdisjoint(free_indices(part[1]))]
-    others = [part for part in parts if part not in numbers]
+    numbers = [factor for factor in multiplied if bound.isdisjoint(free_indices(factor[1]))]
+    others = [factor for factor in multiplied if factor not in numbers]
     matrix = product(False, others, span) if numbers else expr
     groups = _by_axis(others, pairs)
     if groups is None:
@@ -136,14 +136,14 @@ def _norm(scan: Scan, gates: Gates, expr: Expr, pairs: Pairs) -> Expr:
     return _times([_size(product(False, numbers, span), span)] if numbers else [], norms, span)
 
 
-def _by_axis(parts: list[Part], pairs: Pairs) -> dict[Pair, list[Part]] | None:
+def _by_axis(multiplied: list[Factor], pairs: Pairs) -> dict[Pair, list[Factor]] | None:
     """The factors of a Kronecker product; None where a part has indices of several axes."""
-    groups: dict[Pair, list[Part]] = {pair: [] for pair in PAIRS if pair in pairs}
-    for part in parts:
-        own = [pair for pair in groups if not set(pair).isdisjoint(free_indices(part[1]))]
+    groups: dict[Pair, list[Factor]] = {pair: [] for pair in PAIRS if pair in pairs}
+    for factor in multiplied:
+        own = [pair for pair in groups if not set(pair).isdisjoint(free_indices(factor[1]))]
         if len(own) != 1:
             return None
-        groups[own[0]].append(part)
+        groups[own[0]].append(factor)
     return groups
 
 
@@ -153,23 +153,23 @@ def _closed(scan: Scan, gates: Gates, expr: Expr, pair: Pair) -> Expr | None:
     if state_size(scan, row) == 1:
         return reduce(lambda inside, index: _summed(scan, inside, index), pair, _size(expr, span))
     read = [form for deep in (False, True) if (form := shifted(expr, pair, gates, deep)) is not None]
-    forms = [form for found in read if (form := found.factored(gates)) is not None]
+    forms = [form for reading in read if (form := reading.factored(gates)) is not None]
     if forms:
-        form, one = forms[0], Number(1.0, span)
+        form, unit = forms[0], Number(1.0, span)
         turned = Product(((False, form.strength), (False, _squared(scan, form.u, row))), span)
-        kept = Apply(Function.MAXIMUM, (one, _size(Sum(((False, one), (True, turned)), span), span)), span)
-        return _times([] if form.scale == one else [_size(form.scale, span)], [kept], span)
+        kept = Apply(Function.MAXIMUM, (unit, _size(Sum(((False, unit), (True, turned)), span), span)), span)
+        return _times([] if form.scale == unit else [_size(form.scale, span)], [kept], span)
     if not read:
         return None
-    found = read[0]
-    if found.u is None:
-        size = _size(found.diagonal, span)
-        return size if found.uniform else Reduce("max", row, size, span)
-    if not found.uniform:
+    reading = read[0]
+    if reading.u is None:
+        size = _size(reading.diagonal, span)
+        return size if reading.uniform else Reduce("max", row, size, span)
+    if not reading.uniform:
         return None
-    outer = Product(((False, found.weight), (False, _squared(scan, found.u, row))), span)
-    far = Sum(((False, found.diagonal), (True, outer)), span)
-    return Apply(Function.MAXIMUM, (_size(found.diagonal, span), _size(far, span)), span)
+    outer = Product(((False, reading.weight), (False, _squared(scan, reading.u, row))), span)
+    far = Sum(((False, reading.diagonal), (True, outer)), span)
+    return Apply(Function.MAXIMUM, (_size(reading.diagonal, span), _size(far, span)), span)
 
 
 def _squared(scan: Scan, vector: Expr, index: Index) -> Expr:
@@ -177,14 +177,14 @@ def _squared(scan: Scan, vector: Expr, index: Index) -> Expr:
     return _summed(scan, Power(vector, Number(2.0, vector.span), vector.span), index)
 
 
-def _on_axis(scan: Scan, parts: list[Part], pair: Pair, whole: Expr) -> Expr:
+def _on_axis(scan: Scan, multiplied: list[Factor], pair: Pair, whole: Expr) -> Expr:
     """The norm of a product on one axis: of an outer product the lengths of its vectors."""
     span = whole.span
-    if any(set(pair) <= set(free_indices(part)) for _, part in parts):
+    if any(set(pair) <= set(free_indices(factor)) for _, factor in multiplied):
         return Spectral((pair,), whole, span)
     lengths: list[Expr] = []
     for index in pair:
-        own = [part for part in parts if index in free_indices(part[1])]
+        own = [factor for factor in multiplied if index in free_indices(factor[1])]
         if not own:
             lengths.append(Number(sqrt(state_size(scan, index)), span))
             continue
@@ -214,7 +214,7 @@ def _size(expr: Expr, span: Span) -> Expr:
 
 def _times(numbers: list[Expr], norms: list[Expr], span: Span) -> Expr:
     """The product of norms; numbers among them are multiplied here."""
-    parts = [*numbers, *norms]
-    known = prod(part.value for part in parts if isinstance(part, Number))
-    others = [(False, part) for part in parts if not isinstance(part, Number)]
+    multiplied = [*numbers, *norms]
+    known = prod(factor.value for factor in multiplied if isinstance(factor, Number))
+    others = [(False, factor) for factor in multiplied if not isinstance(factor, Number)]
     return product(False, [(False, Number(known, span)), *others], span)

@@ -96,20 +96,20 @@ class PortClasses:
 
 def port_classes(scan: Scan, dag: DAG | None) -> PortClasses:
     """The port classes of a scan; degrees are read off the graph where it is given."""
-    found = ports(scan.topology)
-    ragged = np.array([port.ragged for port in found], dtype=np.bool_)
+    all_ports = ports(scan.topology)
+    ragged = np.array([port.ragged for port in all_ports], dtype=np.bool_)
     forward, backward = _degrees(scan.topology)
     if dag is not None:
-        forward = np.minimum(forward, [_largest(dag.tail, dag.port == number) for number in range(len(found))])
-        backward = np.minimum(backward, [_largest(dag.head, dag.port == number) for number in range(len(found))])
-    leaving, entering = np.zeros(len(found)), np.zeros(len(found))
+        forward = np.minimum(forward, [_largest(dag.tail, dag.port == number) for number in range(len(all_ports))])
+        backward = np.minimum(backward, [_largest(dag.head, dag.port == number) for number in range(len(all_ports))])
+    leaving, entering = np.zeros(len(all_ports)), np.zeros(len(all_ports))
     for direction in scan.directions:
         along = np.array(direction.senses) > 0
         leaving = np.maximum(leaving, np.where(along, forward, backward))
         entering = np.maximum(entering, np.where(along, backward, forward))
-    one = np.ones(len(found))
+    ones = np.ones(len(all_ports))
     return PortClasses(
-        tuple(port.name for port in found), ragged, np.where(ragged, leaving, one), np.where(ragged, entering, one)
+        tuple(port.name for port in all_ports), ragged, np.where(ragged, leaving, ones), np.where(ragged, entering, ones)
     )
 
 

@@ -68,9 +68,9 @@ class DegreeCases(Analysis[Cases | None]):
             return None
         return tuple(assembled(self.classes, gate, [value[case] for value in known]) for case in range(self.count))
 
-    def rule(self, expr: Expr, parts: tuple[Cases | None, ...]) -> Cases | None:
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+    def rule(self, expr: Expr, operands: tuple[Cases | None, ...]) -> Cases | None:
+        known = [operand for operand in operands if operand is not None]
+        if len(known) < len(operands):
             return None
         match expr:
             case Number(value=value):
@@ -78,28 +78,30 @@ class DegreeCases(Analysis[Cases | None]):
             case Degree(over=over):
                 return tuple(out if over == "out" else into for into, out in product(self.into, self.out))
             case GateRef(gate=name, bind=bind):
-                found = self.gates[name]
-                return found and tuple(rebound(self.classes, case, bind) for case in found)
+                cases = self.gates[name]
+                return cases and tuple(rebound(self.classes, case, bind) for case in cases)
             case Finite(argument=argument):
-                inner = [found for part in children(argument) if (found := self.of(part)) is not None]
-                return tuple(_settled(argument, whole, [part[case] for part in inner]) for case, whole in enumerate(known[0]))
+                inner = [cases for operand in children(argument) if (cases := self.of(operand)) is not None]
+                return tuple(
+                    _settled(argument, whole, [operand[case] for operand in inner]) for case, whole in enumerate(known[0])
+                )
             case Sum() | Product() | Power() | Apply():
-                return tuple(computed(expr, tuple(part[case] for part in known)) for case in range(self.count))
+                return tuple(computed(expr, tuple(operand[case] for operand in known)) for case in range(self.count))
             case _:
                 return None
 
 
-def _settled(argument: Expr, whole: Interval, parts: list[Interval]) -> Interval:
+def _settled(argument: Expr, whole: Interval, operands: list[Interval]) -> Interval:
     """What is finite of a value or zero, which it is for certain where it divides by zero."""
     nothing = np.zeros((1, 1))
     match argument:
         case Product(factors=factors):
-            undefined = [_zero(part) for (inverted, _), part in zip(factors, parts, strict=True) if inverted]
+            undefined = [_zero(operand) for (inverted, _), operand in zip(factors, operands, strict=True) if inverted]
             never = reduce(np.logical_or, undefined, nothing > 0)
         case Power():
-            never = _zero(parts[0]) & (parts[1].high < 0)
+            never = _zero(operands[0]) & (operands[1].high < 0)
         case Apply(function=Function.LOG):
-            never = _zero(parts[0])
+            never = _zero(operands[0])
         case _:
             never = nothing > 0
     never = never | ((whole.low == np.inf) | (whole.high == -np.inf))
@@ -110,8 +112,8 @@ def _settled(argument: Expr, whole: Interval, parts: list[Interval]) -> Interval
     return Interval(np.maximum(low, least), np.minimum(high, most), np.zeros(low.shape, np.bool_))
 
 
-def _zero(part: Interval) -> Bools:
-    return (part.low == 0) & (part.high == 0)
+def _zero(interval: Interval) -> Bools:
+    return (interval.low == 0) & (interval.high == 0)
 
 
 class Multiples(Analysis[Floats]):
@@ -126,43 +128,43 @@ class Multiples(Analysis[Floats]):
     def gate(self, gate: Gate, values: list[Floats]) -> Floats:
         return self.classes.assemble(gate, values)
 
-    def rule(self, expr: Expr, parts: tuple[Floats, ...]) -> Floats:
-        found = self.intervals.of(expr)
-        positive = np.where((found.low >= 0) & ~found.nan, 0.0, -np.inf)
+    def rule(self, expr: Expr, operands: tuple[Floats, ...]) -> Floats:
+        interval = self.intervals.of(expr)
+        positive = np.where((interval.low >= 0) & ~interval.nan, 0.0, -np.inf)
         match expr:
             case Degree(over="out"):
                 return np.ones((1, 1))
             case GateRef(gate=name, bind=bind):
                 return self.classes.rebind(self.gates[name], bind)
             case Sum(terms=terms) if not any(negative for negative, _ in terms):
-                return np.maximum(positive, reduce(np.add, parts))
+                return np.maximum(positive, reduce(np.add, operands))
             case Product(factors=factors):
-                return np.maximum(positive, self.product(factors, parts))
+                return np.maximum(positive, self.product(factors, operands))
             case Power(exponent=Number(value=value)) if value >= 1:
-                return np.maximum(positive, np.where(parts[0] >= 0, np.maximum(parts[0], 0.0) ** value, -np.inf))
+                return np.maximum(positive, np.where(operands[0] >= 0, np.maximum(operands[0], 0.0) ** value, -np.inf))
             case Finite(argument=argument):
                 inner = self.intervals.of(argument)
-                return np.where(inner.nan | inner.holds_infinity, positive, np.maximum(positive, parts[0]))
+                return np.where(inner.nan | inner.holds_infinity, positive, np.maximum(positive, operands[0]))
             case Apply(function=Function.MAXIMUM):
-                return np.maximum(positive, np.maximum(*parts))
+                return np.maximum(positive, np.maximum(*operands))
             case Apply(function=Function.MINIMUM):
-                return np.maximum(positive, np.minimum(*parts))
+                return np.maximum(positive, np.minimum(*operands))
             case _:
                 return positive
 
-    def product(self, factors: tuple[tuple[bool, Expr], ...], parts: tuple[Floats, ...]) -> Floats:
+    def product(self, factors: tuple[tuple[bool, Expr], ...], operands: tuple[Floats, ...]) -> Floats:
         """One factor by its multiple, the others by their smallest values."""
         least = [self.least(inverted, factor) for inverted, factor in factors]
         best = np.full((1, 1), -np.inf)
-        for chosen, ((inverted, _), part) in enumerate(zip(factors, parts, strict=True)):
+        for chosen, ((inverted, _), operand) in enumerate(zip(factors, operands, strict=True)):
             if not inverted:
                 rest = reduce(np.multiply, [*least[:chosen], *least[chosen + 1 :]], np.ones((1, 1)))
-                best = np.maximum(best, np.where((part > 0) & (rest > 0), np.maximum(part, 0.0) * rest, -np.inf))
+                best = np.maximum(best, np.where((operand > 0) & (rest > 0), np.maximum(operand, 0.0) * rest, -np.inf))
         return best
 
     def least(self, inverted: bool, factor: Expr) -> Floats:
         """The smallest value of a factor, or of one over it; zero if it may be negative, as then nothing is claimed."""
-        found = self.intervals.of(factor)
+        interval = self.intervals.of(factor)
         if inverted:
-            found = divide(number(1.0), found)
-        return np.where((found.low > 0) & ~found.nan & np.isfinite(found.low), found.low, 0.0)
+            interval = divide(number(1.0), interval)
+        return np.where((interval.low > 0) & ~interval.nan & np.isfinite(interval.low), interval.low, 0.0)

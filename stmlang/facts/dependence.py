@@ -54,14 +54,14 @@ NOTHING = Depends()
 GRAPH = Depends(frozenset(PORT_INDICES), graph=True, nodes=True)
 
 
-def union(parts: list[Depends]) -> Depends:
+def union(operands: list[Depends]) -> Depends:
     """All that several values depend on together."""
     return Depends(
-        frozenset[Index]().union(*(part.varies for part in parts)),
-        frozenset[str]().union(*(part.inputs for part in parts)),
-        reduce(int.__or__, (part.leaf_bits for part in parts), 0),
-        any(part.graph for part in parts),
-        any(part.nodes for part in parts),
+        frozenset[Index]().union(*(operand.varies for operand in operands)),
+        frozenset[str]().union(*(operand.inputs for operand in operands)),
+        reduce(int.__or__, (operand.leaf_bits for operand in operands), 0),
+        any(operand.graph for operand in operands),
+        any(operand.nodes for operand in operands),
     )
 
 
@@ -93,22 +93,22 @@ class Dependence(Analysis[Depends]):
         if len(values) == 1:
             return values[0]
         holding = self.classes.holding(gate)
-        found = union([value for number, value in enumerate(values) if (holding == number).any()])
-        varies = set(found.varies)
+        together = union([value for number, value in enumerate(values) if (holding == number).any()])
+        varies = set(together.varies)
         for axis, index in enumerate(PORT_INDICES):
             if (holding != holding.take([0], axis=axis)).any():
                 varies.add(index)
-        return Depends(frozenset(varies), found.inputs, found.leaf_bits, found.graph, found.nodes)
+        return Depends(frozenset(varies), together.inputs, together.leaf_bits, together.graph, together.nodes)
 
-    def rule(self, expr: Expr, parts: tuple[Depends, ...]) -> Depends:
+    def rule(self, expr: Expr, operands: tuple[Depends, ...]) -> Depends:
         if self.zeros.everywhere(expr):
             return NOTHING
-        found = self.part(expr, parts)
-        if self.classes.single and not found.varies.isdisjoint(PORT_INDICES):
-            return Depends(found.varies - set(PORT_INDICES), found.inputs, found.leaf_bits, found.graph, found.nodes)
-        return found
+        depends = self.part(expr, operands)
+        if self.classes.single and not depends.varies.isdisjoint(PORT_INDICES):
+            return Depends(depends.varies - set(PORT_INDICES), depends.inputs, depends.leaf_bits, depends.graph, depends.nodes)
+        return depends
 
-    def part(self, expr: Expr, parts: tuple[Depends, ...]) -> Depends:
+    def part(self, expr: Expr, operands: tuple[Depends, ...]) -> Depends:
         match expr:
             case Number():
                 return NOTHING
@@ -122,14 +122,14 @@ class Dependence(Analysis[Depends]):
             case GateRef(gate=name, bind=bind):
                 return _renamed(self.gates[name], bind)
             case Apply() | Sum() | Product() | Power() | Finite():
-                return union(list(parts))
+                return union(list(operands))
             case Reduce(over=over) | Normalize(over=over):
-                return self.along(parts[0], over, kept=isinstance(expr, Normalize))
+                return self.along(operands[0], over, kept=isinstance(expr, Normalize))
             case Spectral():
-                found = parts[0]
-                return Depends(found.varies - expr.indices, found.inputs, found.leaf_bits, found.graph, found.nodes)
+                depends = operands[0]
+                return Depends(depends.varies - expr.indices, depends.inputs, depends.leaf_bits, depends.graph, depends.nodes)
             case Split():
-                return union([Depends(frozenset({"out"})), *parts])
+                return union([Depends(frozenset({"out"})), *operands])
             case Eye(first=first, second=second):
                 return Depends(frozenset({first, second}))
             case Degree():
@@ -139,15 +139,15 @@ class Dependence(Analysis[Depends]):
             case _:
                 assert_never(expr)
 
-    def along(self, part: Depends, over: Index, kept: bool) -> Depends:
+    def along(self, operand: Depends, over: Index, kept: bool) -> Depends:
         """A reduction forgets its index. Over the ragged edges of a node the number of terms matters too. A rescaling by
         what does not vary along its index does not either."""
-        varies = part.varies if kept else part.varies - {over}
+        varies = operand.varies if kept else operand.varies - {over}
         degree = over in PORT_INDICES and not self.classes.regular
-        return Depends(varies, part.inputs, part.leaf_bits, part.graph or degree, part.nodes or degree)
+        return Depends(varies, operand.inputs, operand.leaf_bits, operand.graph or degree, operand.nodes or degree)
 
 
-def _renamed(found: Depends, bind: tuple[Bind, ...]) -> Depends:
+def _renamed(depends: Depends, bind: tuple[Bind, ...]) -> Depends:
     names: dict[Index, Index | None] = {entry.declared: entry.index for entry in bind}
-    varies = frozenset[Index](name for index in found.varies if (name := names.get(index, index)) is not None)
-    return Depends(varies, found.inputs, found.leaf_bits, found.graph, found.nodes)
+    varies = frozenset[Index](name for index in depends.varies if (name := names.get(index, index)) is not None)
+    return Depends(varies, depends.inputs, depends.leaf_bits, depends.graph, depends.nodes)

@@ -12,18 +12,20 @@ from stmlang.facts.interval import TINY, Interval, add, between, divide, hull, i
 from stmlang.scan.expression import Apply, Function, Power, Product, Sum
 
 
-def computed(expr: Sum | Product | Power | Apply, parts: tuple[Interval, ...]) -> Interval:
+def computed(expr: Sum | Product | Power | Apply, operands: tuple[Interval, ...]) -> Interval:
     """What an expression computes of its parts."""
     match expr:
         case Sum(terms=terms):
-            return add([negate(part) if negative else part for (negative, _), part in zip(terms, parts, strict=True)])
+            return add(
+                [negate(operand) if negative else operand for (negative, _), operand in zip(terms, operands, strict=True)]
+            )
         case Product(factors=factors):
-            steps = zip((inverted for inverted, _ in factors), parts, strict=True)
+            steps = zip((inverted for inverted, _ in factors), operands, strict=True)
             return reduce(lambda whole, step: (divide if step[0] else multiply)(whole, step[1]), steps, number(1.0))
         case Power():
-            return power(*parts)
+            return power(*operands)
         case Apply(function=function):
-            return apply(function, parts)
+            return apply(function, operands)
 
 
 def clamp(x: Interval, low: Interval, high: Interval) -> Interval:
@@ -45,9 +47,9 @@ def absolute(a: Interval) -> Interval:
     return Interval(low, a.magnitude, a.nan)
 
 
-def apply(function: Function, parts: tuple[Interval, ...]) -> Interval:
+def apply(function: Function, operands: tuple[Interval, ...]) -> Interval:
     """An elementwise function: monotone ones at both ends."""
-    x = parts[0]
+    x = operands[0]
     infinite = x.nan | x.holds_infinity
     match function:
         case Function.EXP:
@@ -71,13 +73,13 @@ def apply(function: Function, parts: tuple[Interval, ...]) -> Interval:
         case Function.CAP:
             return interval(np.clip(x.low, -1.0, 1.0), np.clip(x.high, -1.0, 1.0), infinite)
         case Function.MINIMUM:
-            return minimum(x, parts[1])
+            return minimum(x, operands[1])
         case Function.MAXIMUM:
-            return maximum(x, parts[1])
+            return maximum(x, operands[1])
         case Function.DIVISOR:
             return interval(np.maximum(x.low, 1.0), np.maximum(x.high, 1.0), x.nan)
         case Function.CLIP:
-            return clamp(x, parts[1], parts[2])
+            return clamp(x, operands[1], operands[2])
         case _:
             assert_never(function)
 

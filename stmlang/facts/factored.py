@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stmlang.facts.rewrite import product, renamed, small
-from stmlang.facts.terms import PAIRS, Gates, Part, Term, multiplied_out, opened, same, written
+from stmlang.facts.terms import PAIRS, Factor, Gates, Term, multiplied_out, opened, same, written
 from stmlang.scan.expression import Expr, Eye, Index, free_indices
 from stmlang.scan.scan import Scan
 from stmlang.source.span import Span
@@ -69,19 +69,19 @@ def _divided(term: Term, by: Term, gates: Gates) -> Term | None:
     if by.coefficient == 0:
         return None
     rest = term
-    for part in by.parts:
-        found = _found(part, rest.parts, gates)
-        if found is None:
+    for factor in by.factors:
+        cancelled = _matching(factor, rest.factors, gates)
+        if cancelled is None:
             return None
-        rest = rest.without(found)
-    return Term(rest.coefficient / by.coefficient, rest.parts)
+        rest = rest.without(cancelled)
+    return Term(rest.coefficient / by.coefficient, rest.factors)
 
 
-def _found(part: Part, among: tuple[Part, ...], gates: Gates) -> Part | None:
+def _matching(factor: Factor, among: tuple[Factor, ...], gates: Gates) -> Factor | None:
     """The part that is the same as one, the same by reading if there is one."""
-    if part in among:
-        return part
-    return next((other for other in among if other[0] == part[0] and same(other[1], part[1], gates)), None)
+    if factor in among:
+        return factor
+    return next((other for other in among if other[0] == factor[0] and same(other[1], factor[1], gates)), None)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -102,44 +102,46 @@ def shifted(expr: Expr, pair: tuple[Index, Index], gates: Gates, deep: bool) -> 
         if (entry := _on_diagonal(term, pair)) is not None:
             diagonal.append(entry)
             continue
-        found = _outer(term, pair, gates, expr.span)
-        if found is None or (u is not None and not same(u, found[1], gates)):
+        outer = _outer(term, pair, gates, expr.span)
+        if outer is None or (u is not None and not same(u, outer[1], gates)):
             return None
-        weights.append(Term(-found[0].coefficient, found[0].parts))
-        u = found[1] if u is None else u
+        weights.append(Term(-outer[0].coefficient, outer[0].factors))
+        u = outer[1] if u is None else u
     return Shifted(pair, tuple(diagonal), tuple(weights), u, expr.span) if diagonal else None
 
 
 def _on_diagonal(term: Term, pair: tuple[Index, Index]) -> Term | None:
     """A term with the identity as what stands on its diagonal, by rows."""
     row, column = pair
-    eyes = [part for part in term.parts if isinstance(part[1], Eye) and {part[1].first, part[1].second} == set(pair)]
+    eyes = [
+        factor for factor in term.factors if isinstance(factor[1], Eye) and {factor[1].first, factor[1].second} == set(pair)
+    ]
     if len(eyes) != 1 or eyes[0][0]:
         return None
-    parts: list[Part] = []
-    for inverted, part in term.without(eyes[0]).parts:
-        indices = free_indices(part)
+    diagonal: list[Factor] = []
+    for inverted, factor in term.without(eyes[0]).factors:
+        indices = free_indices(factor)
         if row in indices and column in indices:
             return None
-        by_row = renamed(part, {column: row}) if column in indices else part
+        by_row = renamed(factor, {column: row}) if column in indices else factor
         if by_row is None:
             return None
-        parts.append((inverted, by_row))
-    return Term(term.coefficient, tuple(parts))
+        diagonal.append((inverted, by_row))
+    return Term(term.coefficient, tuple(diagonal))
 
 
 def _outer(term: Term, pair: tuple[Index, Index], gates: Gates, span: Span) -> tuple[Term, Expr] | None:
     """A term as a number times the outer product of a vector with itself."""
     row, column = pair
     rows, columns = term.having(row), list(term.having(column))
-    if not rows or len(rows) != len(columns) or any(part in columns for part in rows):
+    if not rows or len(rows) != len(columns) or any(factor in columns for factor in rows):
         return None
-    for inverted, part in rows:
-        turned = renamed(part, {row: column})
-        found = None if turned is None else _found((inverted, turned), tuple(columns), gates)
-        if found is None:
+    for inverted, factor in rows:
+        turned = renamed(factor, {row: column})
+        matching = None if turned is None else _matching((inverted, turned), tuple(columns), gates)
+        if matching is None:
             return None
-        columns.remove(found)
+        columns.remove(matching)
     return term.without(*rows, *term.having(column)), product(False, list(rows), span)
 
 
@@ -147,8 +149,8 @@ def factored_value(expr: Expr, gates: Gates) -> Factored | None:
     """A value in the delta rule's form: as it is written if it has it so, else with the names of products followed."""
     for deep in (False, True):
         for pair in PAIRS:
-            found = shifted(expr, pair, gates, deep) if set(pair) <= set(free_indices(expr)) else None
-            form = None if found is None else found.factored(gates)
+            shifted_form = shifted(expr, pair, gates, deep) if set(pair) <= set(free_indices(expr)) else None
+            form = None if shifted_form is None else shifted_form.factored(gates)
             if form is not None:
                 return form
     return None

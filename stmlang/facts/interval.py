@@ -136,9 +136,9 @@ def divide(a: Interval, b: Interval) -> Interval:
     ends = [(x, y, np.where(np.isinf(x) & np.isinf(y), 0.0, x / y)) for x in (a.low, a.high) for y in (b.low, b.high)]
     zero = (a.low == 0) & (a.high == 0)
     nan = a.nan | b.nan | (a.holds_zero & b.holds_zero) | (a.holds_infinity & b.holds_infinity)
-    found = _hull(ends, nan)
-    low = np.where(zero, 0.0, np.where(b.holds_zero, -np.inf, found.low))
-    high = np.where(zero, 0.0, np.where(b.holds_zero, np.inf, found.high))
+    quotient = _hull(ends, nan)
+    low = np.where(zero, 0.0, np.where(b.holds_zero, -np.inf, quotient.low))
+    high = np.where(zero, 0.0, np.where(b.holds_zero, np.inf, quotient.high))
     return Interval(low, high, nan)
 
 
@@ -187,10 +187,10 @@ def _real_power(a: Interval, b: Interval) -> Interval:
     return Interval(np.where(negative, -high, low), high, a.nan)
 
 
-def hull(parts: Sequence[Interval]) -> Interval:
+def hull(intervals: Sequence[Interval]) -> Interval:
     """The smallest interval that holds them all."""
-    low = reduce(np.minimum, (part.low for part in parts))
-    high = reduce(np.maximum, (part.high for part in parts))
-    nan = reduce(np.logical_or, (part.nan for part in parts))
+    low = reduce(np.minimum, (interval.low for interval in intervals))
+    high = reduce(np.maximum, (interval.high for interval in intervals))
+    nan = reduce(np.logical_or, (interval.nan for interval in intervals))
     shape = np.broadcast_shapes(low.shape, nan.shape)
     return Interval(np.broadcast_to(low, shape), np.broadcast_to(high, shape), np.broadcast_to(nan, shape))

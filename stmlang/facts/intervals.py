@@ -69,7 +69,7 @@ class Intervals(Analysis[Interval]):
     def gate(self, gate: Gate, values: list[Interval]) -> Interval:
         return assembled(self.classes, gate, values)
 
-    def rule(self, expr: Expr, parts: tuple[Interval, ...]) -> Interval:
+    def rule(self, expr: Expr, operands: tuple[Interval, ...]) -> Interval:
         match expr:
             case Number(value=value):
                 return number(value)
@@ -81,49 +81,53 @@ class Intervals(Analysis[Interval]):
             case GateRef(gate=name, bind=bind):
                 return rebound(self.classes, self.gates[name], bind)
             case Sum() | Product() | Power() | Apply():
-                return computed(expr, parts)
+                return computed(expr, operands)
             case Reduce(kind=kind, over=over):
-                return self.reduced(kind, over, parts[0])
+                return self.reduced(kind, over, operands[0])
             case Normalize(kind=kind, over=over):
-                return self.normalized(kind, over, parts[0])
+                return self.normalized(kind, over, operands[0])
             case Split():
-                return self.split(parts)
+                return self.split(operands)
             case Spectral(pairs=pairs):
-                return self.spectral(pairs, parts[0])
+                return self.spectral(pairs, operands[0])
             case Degree(over=over):
                 return counted(self.classes, over)
             case Finite():
                 cases = self.cases.of(expr)
-                return _finite(parts[0]) if cases is None else hull(cases)
+                return _finite(operands[0]) if cases is None else hull(cases)
             case Eye() | LineMask():
                 return finite(0.0, 1.0)
             case _:
                 assert_never(expr)
 
-    def spectral(self, pairs: tuple[tuple[Index, Index], ...], part: Interval) -> Interval:
+    def spectral(self, pairs: tuple[tuple[Index, Index], ...], operand: Interval) -> Interval:
         """A matrix's norm is at most the size of its entries times the number of its rows."""
         rows = prod(state_size(self.scan, row) for row, _ in pairs)
-        return interval(np.zeros(part.low.shape), rows * part.magnitude, part.nan | part.holds_infinity)
+        return interval(np.zeros(operand.low.shape), rows * operand.magnitude, operand.nan | operand.holds_infinity)
 
-    def reduced(self, kind: Literal["sum", "mean", "max"], over: Index, part: Interval) -> Interval:
+    def reduced(self, kind: Literal["sum", "mean", "max"], over: Index, operand: Interval) -> Interval:
         """A reduction: over a state index of so many equal intervals, over a port index class by class."""
         if over in ("out", "in"):
-            return self.reduced_ports(kind, over, part)
+            return self.reduced_ports(kind, over, operand)
         size = state_size(self.scan, over)
-        both = (part.low == -np.inf) & (part.high == np.inf)
+        both = (operand.low == -np.inf) & (operand.high == np.inf)
         if kind == "sum":
-            return interval(size * part.low, size * part.high, part.nan | both & (size > 1))
+            return interval(size * operand.low, size * operand.high, operand.nan | both & (size > 1))
         if kind == "mean":
-            return _mean(part, part.nan | both)
-        return part
+            return _mean(operand, operand.nan | both)
+        return operand
 
-    def reduced_ports(self, kind: Literal["sum", "mean", "max"], over: Index, part: Interval) -> Interval:
+    def reduced_ports(self, kind: Literal["sum", "mean", "max"], over: Index, operand: Interval) -> Interval:
         """A node has one edge of each regular port, and of a ragged one any number up to its largest degree, or none."""
         axis = 0 if over == "out" else 1
         counts = self.classes.edges(over)
         pieces: list[Interval] = []
         for port, ragged in enumerate(self.classes.ragged):
-            low, high, nan = self._at(part.low, axis, port), self._at(part.high, axis, port), self._at(part.nan, axis, port)
+            low, high, nan = (
+                self._at(operand.low, axis, port),
+                self._at(operand.high, axis, port),
+                self._at(operand.nan, axis, port),
+            )
             if ragged and kind == "sum":
                 both = (low == -np.inf) & (high == np.inf)
                 many = np.full((1, 1), counts[port])
@@ -141,28 +145,29 @@ class Intervals(Analysis[Interval]):
     def _at(self, array: npt.NDArray[Scalar], axis: int, port: int) -> npt.NDArray[Scalar]:
         return np.take(self.classes.along(array, axis), [port], axis=axis)
 
-    def normalized(self, kind: Literal["softmax", "l1", "l2"], over: Index, part: Interval) -> Interval:
+    def normalized(self, kind: Literal["softmax", "l1", "l2"], over: Index, operand: Interval) -> Interval:
         """Softmax in [0, 1]; `l1` and `l2` in [-1, 1], and on the argument's side of zero."""
         if over in ("out", "in"):
             axis = 0 if over == "out" else 1
-            shared = np.any(part.holds_infinity, axis=axis, keepdims=True)
-            nan = np.any(part.nan, axis=axis, keepdims=True)
+            shared = np.any(operand.holds_infinity, axis=axis, keepdims=True)
+            nan = np.any(operand.nan, axis=axis, keepdims=True)
         else:
-            shared, nan = part.holds_infinity, part.nan
-        part = Interval(part.low, part.high, np.broadcast_to(nan | shared, part.low.shape))
+            shared, nan = operand.holds_infinity, operand.nan
+        operand = Interval(operand.low, operand.high, np.broadcast_to(nan | shared, operand.low.shape))
         if kind == "softmax":
             alone = over in ("out", "in") and self.classes.single
-            return between(1.0 if alone else 0.0, 1.0, part)
-        low, high = np.where(part.low < 0, -1.0, 0.0), np.where(part.high > 0, 1.0, 0.0)
+            return between(1.0 if alone else 0.0, 1.0, operand)
+        low, high = np.where(operand.low < 0, -1.0, 0.0), np.where(operand.high > 0, 1.0, 0.0)
         if kind == "l1":
-            low, high = np.maximum(low, np.minimum(part.low, 0.0)), np.minimum(high, np.maximum(part.high, 0.0))
-        return interval(low, high, part.nan)
+            low, high = np.maximum(low, np.minimum(operand.low, 0.0)), np.minimum(high, np.maximum(operand.high, 0.0))
+        return interval(low, high, operand.nan)
 
-    def split(self, parts: tuple[Interval, ...]) -> Interval:
+    def split(self, operands: tuple[Interval, ...]) -> Interval:
         """Port by port what is broken off the stick and what was left of it. An argument that has the index `out` itself counts
         with its bounds over all of it."""
         ends = [
-            Interval(p.low.min(0, keepdims=True), p.high.max(0, keepdims=True), np.any(p.nan, 0, keepdims=True)) for p in parts
+            Interval(p.low.min(0, keepdims=True), p.high.max(0, keepdims=True), np.any(p.nan, 0, keepdims=True))
+            for p in operands
         ]
         rest, pieces = number(1.0), list[Interval]()
         for end in ends:
@@ -176,10 +181,10 @@ class Intervals(Analysis[Interval]):
         )
 
 
-def _finite(part: Interval) -> Interval:
+def _finite(operand: Interval) -> Interval:
     """What is finite of a value, or zero."""
-    low, high = np.clip(part.low, -FINITE, 0.0), np.clip(part.high, 0.0, FINITE)
-    return Interval(low, high, np.zeros(part.nan.shape, np.bool_))
+    low, high = np.clip(operand.low, -FINITE, 0.0), np.clip(operand.high, 0.0, FINITE)
+    return Interval(low, high, np.zeros(operand.nan.shape, np.bool_))
 
 
 def _stacked(pieces: list[npt.NDArray[Scalar]]) -> npt.NDArray[Scalar]:
@@ -188,8 +193,8 @@ def _stacked(pieces: list[npt.NDArray[Scalar]]) -> npt.NDArray[Scalar]:
     return np.concatenate([np.broadcast_to(piece, wide) for piece in pieces])
 
 
-def _mean(part: Interval, nan: Bools) -> Interval:
+def _mean(operand: Interval, nan: Bools) -> Interval:
     """A mean lies where its terms do, unless their sum passes the largest number."""
     far = HUGE / LARGEST
-    low, high = np.where(part.low < -far, -np.inf, part.low), np.where(part.high > far, np.inf, part.high)
+    low, high = np.where(operand.low < -far, -np.inf, operand.low), np.where(operand.high > far, np.inf, operand.high)
     return interval(low, high, nan)

@@ -60,8 +60,8 @@ class Lengths(Analysis[Measured]):
         with np.errstate(over="ignore"):
             return self._along(self.of(expr), index)
 
-    def _along(self, found: Measured, index: Index) -> Floats:
-        return found.lengths.get(index, sqrt(state_size(self.scan, index)) * found.magnitude)
+    def _along(self, measured: Measured, index: Index) -> Floats:
+        return measured.lengths.get(index, sqrt(state_size(self.scan, index)) * measured.magnitude)
 
     def gate(self, gate: Gate, values: list[Measured]) -> Measured:
         lengths: dict[Index, Floats] = {}
@@ -69,15 +69,15 @@ class Lengths(Analysis[Measured]):
             lengths[index] = self.classes.assemble(gate, [self._along(value, index) for value in values])
         return Measured(self.intervals.gates[gate.name].magnitude, lengths)
 
-    def rule(self, expr: Expr, parts: tuple[Measured, ...]) -> Measured:
+    def rule(self, expr: Expr, operands: tuple[Measured, ...]) -> Measured:
         magnitude = self.intervals.of(expr).magnitude
         lengths: dict[Index, Floats] = {}
-        for index in _states(expr, parts):
+        for index in _states(expr, operands):
             bound = sqrt(state_size(self.scan, index)) * magnitude
-            lengths[index] = np.minimum(bound, self.structural(expr, parts, index))
+            lengths[index] = np.minimum(bound, self.structural(expr, operands, index))
         return Measured(magnitude, lengths)
 
-    def structural(self, expr: Expr, parts: tuple[Measured, ...], index: Index) -> Floats:
+    def structural(self, expr: Expr, operands: tuple[Measured, ...], index: Index) -> Floats:
         """A bound along a state index that an expression has, infinite where its form tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
@@ -86,13 +86,13 @@ class Lengths(Analysis[Measured]):
             case GateRef():
                 return self.renamed(expr, index)
             case Apply():
-                return np.where(never_enlarges(expr, self.intervals), self._along(parts[0], index), np.inf)
+                return np.where(never_enlarges(expr, self.intervals), self._along(operands[0], index), np.inf)
             case Sum():
-                return reduce(np.add, (self._along(part, index) for part in parts))
+                return reduce(np.add, (self._along(operand, index) for operand in operands))
             case Product(factors=factors):
                 return self.product(factors, index)
             case Reduce(kind=kind, over=over):
-                return self._along(parts[0], index) if kind == "mean" and over in STATE_INDICES else nothing
+                return self._along(operands[0], index) if kind == "mean" and over in STATE_INDICES else nothing
             case Normalize(over=over):
                 return np.ones((1, 1)) if index == over else nothing
             case Eye():
@@ -122,19 +122,19 @@ class Lengths(Analysis[Measured]):
 
 def magnitude(intervals: Intervals, inverted: bool, factor: Expr) -> Floats:
     """The largest absolute value of a factor, or of one over it."""
-    found = intervals.of(factor)
-    return divide(number(1.0), found).magnitude if inverted else found.magnitude
+    interval = intervals.of(factor)
+    return divide(number(1.0), interval).magnitude if inverted else interval.magnitude
 
 
 def state_part(indices: Iterable[Index]) -> tuple[Index, ...]:
     """The state indices among some, in order."""
-    found = set(indices)
-    return tuple(index for index in STATE_INDICES if index in found)
+    present = set(indices)
+    return tuple(index for index in STATE_INDICES if index in present)
 
 
-def _states(expr: Expr, parts: tuple[Measured, ...]) -> tuple[Index, ...]:
+def _states(expr: Expr, operands: tuple[Measured, ...]) -> tuple[Index, ...]:
     """The state indices of an expression."""
-    inside: list[Index] = [index for part in parts for index in part.lengths]
+    inside: list[Index] = [index for operand in operands for index in operand.lengths]
     match expr:
         case LeafRef() | InputRef() | GateRef() | Eye():
             return state_part(free_indices(expr))

@@ -75,17 +75,17 @@ class Operators(Analysis[Operator]):
         """The rows of a matrix on an axis."""
         return state_size(self.scan, pair[0])
 
-    def lifted(self, found: Operator, pairs: frozenset[Pair]) -> Floats:
+    def lifted(self, operator: Operator, pairs: frozenset[Pair]) -> Floats:
         """The norm on more axes: a number stands for the matrix all of whose entries it is, a vector for the matrix all of
         whose columns it is."""
-        return reduce(np.multiply, (self.size(pair) for pair in pairs - found.pairs), found.norm)
+        return reduce(np.multiply, (self.size(pair) for pair in pairs - operator.pairs), operator.norm)
 
-    def rule(self, expr: Expr, parts: tuple[Operator, ...]) -> Operator:
-        free = frozenset(free_indices(expr)) if not parts else _free(expr, parts)
-        found = Operator(free, np.full((1, 1), np.inf))
-        if not found.pairs:
+    def rule(self, expr: Expr, operands: tuple[Operator, ...]) -> Operator:
+        free = frozenset(free_indices(expr)) if not operands else _free(expr, operands)
+        operator = Operator(free, np.full((1, 1), np.inf))
+        if not operator.pairs:
             return Operator(free, self.intervals.of(expr).magnitude)
-        return Operator(free, np.minimum(self.structural(expr, parts, found.pairs), self.entries(expr, found.pairs)))
+        return Operator(free, np.minimum(self.structural(expr, operands, operator.pairs), self.entries(expr, operator.pairs)))
 
     def entries(self, expr: Expr, pairs: frozenset[Pair]) -> Floats:
         """The Frobenius norm, from the magnitude of the entries or the lengths of rows and columns."""
@@ -96,7 +96,7 @@ class Operators(Analysis[Operator]):
             bound = reduce(np.minimum, (sqrt(self.size(pair)) * self.lengths.length(expr, index) for index in pair), bound)
         return bound
 
-    def structural(self, expr: Expr, parts: tuple[Operator, ...], pairs: frozenset[Pair]) -> Floats:
+    def structural(self, expr: Expr, operands: tuple[Operator, ...], pairs: frozenset[Pair]) -> Floats:
         """A bound from the form of a matrix, infinite where it tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
@@ -105,7 +105,7 @@ class Operators(Analysis[Operator]):
             case GateRef():
                 return self.classes.rebind(self.gates[expr.gate].norm, expr.bind) if self.same_matrix(expr, pairs) else nothing
             case Sum():
-                whole = reduce(np.add, (self.lifted(part, pairs) for part in parts))
+                whole = reduce(np.add, (self.lifted(operand, pairs) for operand in operands))
                 return np.minimum(whole, self.reflection(expr, pairs))
             case Product(factors=factors):
                 return np.ones((1, 1)) if has_small_entries(expr) else self.product(factors, pairs)
@@ -128,23 +128,23 @@ class Operators(Analysis[Operator]):
         if len(pairs) == 1:
             (pair,) = pairs
             for deep in (False, True):
-                found = shifted(expr, pair, self.equations, deep)
-                if found is not None:
-                    bound = np.minimum(bound, self.turned(found))
+                form = shifted(expr, pair, self.equations, deep)
+                if form is not None:
+                    bound = np.minimum(bound, self.turned(form))
         return bound
 
-    def turned(self, found: Shifted) -> Floats:
+    def turned(self, value: Shifted) -> Floats:
         """`|d eye - c u u^T|`: the eigenvalues are `d` and `d - c |u|^2`, and those of `a (eye - b u u^T)` are `a` and
         `a (1 - b |u|^2)`. With a diagonal that is not one number, at most its largest entry and `|c| |u|^2`."""
-        shift = self.intervals.of(found.diagonal)
-        if found.u is None:
+        shift = self.intervals.of(value.diagonal)
+        if value.u is None:
             return shift.magnitude
-        squared = self.lengths.length(found.u, found.pair[0]) ** 2
-        weight = self.intervals.of(found.weight)
+        squared = self.lengths.length(value.u, value.pair[0]) ** 2
+        weight = self.intervals.of(value.weight)
         apart = shift.magnitude + times(weight.magnitude, squared)
-        if not found.uniform:
+        if not value.uniform:
             return apart
-        form = found.factored(self.equations)
+        form = value.factored(self.equations)
         scaled = apart if form is None else times(self.intervals.of(form.scale).magnitude, self.kept(form, squared))
         low, high = np.minimum(0.0, times(weight.low, squared)), np.maximum(0.0, times(weight.high, squared))
         far = np.maximum(np.abs(shift.low - high), np.abs(shift.high - low))
@@ -166,21 +166,21 @@ class Operators(Analysis[Operator]):
         bound = np.ones((1, 1))
         matrices = frozenset(index for pair in pairs for index in pair)
         for pair in pairs:
-            here = [part for part in factors if not self.of(part[1]).free.isdisjoint(pair)]
+            here = [each for each in factors if not self.of(each[1]).free.isdisjoint(pair)]
             if any(not self.of(factor).free.isdisjoint(matrices.difference(pair)) for _, factor in here):
                 return np.full((1, 1), np.inf)
             bound = times(bound, self.on_axis(here, pair))
-        numbers = [part for part in factors if self.of(part[1]).free.isdisjoint(matrices)]
+        numbers = [each for each in factors if self.of(each[1]).free.isdisjoint(matrices)]
         return reduce(times, (magnitude(self.intervals, inverted, factor) for inverted, factor in numbers), bound)
 
     def on_axis(self, factors: Sequence[tuple[bool, Expr]], pair: Pair) -> Floats:
         """The part of a product that lies on one axis."""
-        both = [part for part in factors if self.of(part[1]).free.issuperset(pair)]
+        both = [each for each in factors if self.of(each[1]).free.issuperset(pair)]
         if not both:
             return reduce(times, (self.side(factors, index) for index in pair))
         if len(both) > 1 or both[0][0]:
             return np.full((1, 1), np.inf)
-        diagonal = [part for part in factors if not self.of(part[1]).free.issuperset(pair)]
+        diagonal = [each for each in factors if not self.of(each[1]).free.issuperset(pair)]
         scales = (magnitude(self.intervals, inverted, factor) for inverted, factor in diagonal)
         return reduce(times, scales, self.of(both[0][1]).norm)
 
@@ -192,9 +192,9 @@ class Operators(Analysis[Operator]):
         return np.minimum(whole, self.lengths.product(own, index))
 
 
-def _free(expr: Expr, parts: tuple[Operator, ...]) -> frozenset[Index]:
+def _free(expr: Expr, operands: tuple[Operator, ...]) -> frozenset[Index]:
     """The free indices of an expression with parts."""
-    inside = frozenset[Index]().union(*(part.free for part in parts))
+    inside = frozenset[Index]().union(*(operand.free for operand in operands))
     match expr:
         case Reduce(over=over):
             return inside.difference((over,))

@@ -59,26 +59,26 @@ class Ranks:
         for gate in scan.gates:
             self._learn(gate)
             if gate.name == "transition" or {"out", "in"} <= set(gate.indices):
-                found = self.gate(gate)
-                self.gates[gate.name] = found if found is None or self._one_matrix(gate, found) else None
+                rank_one = self.gate(gate)
+                self.gates[gate.name] = rank_one if rank_one is None or self._one_matrix(gate, rank_one) else None
 
     def gate(self, gate: Gate) -> RankOne | None:
         """A gate that lacks one of the indices in truth, whatever its clauses; or one with a single equation that factors."""
         varies = self.dependence.gates[gate.name].varies
-        one = Number(1.0, gate.span)
+        unit = Number(1.0, gate.span)
         if "in" not in gate.indices:
-            return RankOne(refer(gate, gate.span), one)
+            return RankOne(refer(gate, gate.span), unit)
         if "out" not in gate.indices:
-            return RankOne(one, refer(gate, gate.span))
+            return RankOne(unit, refer(gate, gate.span))
         if self.classes.regular and "in" not in varies:
-            return RankOne(self._pinned(gate, "in"), one)
+            return RankOne(self._pinned(gate, "in"), unit)
         if self.classes.regular and "out" not in varies:
-            return RankOne(one, self._pinned(gate, "out"))
+            return RankOne(unit, self._pinned(gate, "out"))
         value = gate.clauses[0].value
         if len(gate.clauses) > 1 or not small(value):
             return None
-        found = self.factor(value, DEEPEST)
-        return found if found is not None and small(found.out_factor) and small(found.in_factor) else None
+        rank_one = self.factor(value, DEEPEST)
+        return rank_one if rank_one is not None and small(rank_one.out_factor) and small(rank_one.in_factor) else None
 
     def _pinned(self, gate: Gate, index: Index) -> Expr:
         """The gate at the first port, for one that is the same at all."""
@@ -86,21 +86,21 @@ class Ranks:
         bind = tuple(Bind(own, None, first) if own == index else Bind(own, own) for own in gate.indices)
         return GateRef(gate.name, bind, gate.span)
 
-    def _one_matrix(self, gate: Gate, found: RankOne) -> bool:
+    def _one_matrix(self, gate: Gate, rank_one: RankOne) -> bool:
         """Whether one factor at most has indices of the gate's matrix axes."""
         axes = {index for pair in PAIRS if set(pair) <= set(gate.indices) for index in pair}
-        parts = (found.out_factor, found.in_factor)
-        return sum(not self.operators.of(part).free.isdisjoint(axes) for part in parts) <= 1
+        vectors = (rank_one.out_factor, rank_one.in_factor)
+        return sum(not self.operators.of(vector).free.isdisjoint(axes) for vector in vectors) <= 1
 
     def factor(self, expr: Expr, depth: int) -> RankOne | None:
         """The factorisation of an expression, through products, signs, magnitudes, whole powers and references."""
-        varies, one = self.dependence.of(expr).varies, Number(1.0, expr.span)
+        varies, unit = self.dependence.of(expr).varies, Number(1.0, expr.span)
         if self.dependence.zeros.everywhere(expr):
-            return RankOne(Number(0.0, expr.span), one)
+            return RankOne(Number(0.0, expr.span), unit)
         if "in" not in varies and (bare := self.without(expr, "in")) is not None:
-            return RankOne(bare, one)
+            return RankOne(bare, unit)
         if "out" not in varies and (bare := self.without(expr, "out")) is not None:
-            return RankOne(one, bare)
+            return RankOne(unit, bare)
         if depth == 0:
             return None
         match expr:
@@ -109,31 +109,31 @@ class Ranks:
             case GateRef(gate=name):
                 return self._referred(expr, self.gates.get(name))
             case Apply(function=Function.ABS as function, arguments=(inside,), span=span):
-                found = self.factor(inside, depth - 1)
-                return found and _both(found, lambda part: Apply(function, (part,), span))
+                rank_one = self.factor(inside, depth - 1)
+                return rank_one and _both(rank_one, lambda vector: Apply(function, (vector,), span))
             case Power(base=base, exponent=Number(value=value) as exponent, span=span) if value.is_integer():
-                found = self.factor(base, depth - 1)
-                return found and _both(found, lambda part: Power(part, exponent, span))
+                rank_one = self.factor(base, depth - 1)
+                return rank_one and _both(rank_one, lambda vector: Power(vector, exponent, span))
             case _:
                 return None
 
     def _product(self, expr: Expr, depth: int) -> RankOne | None:
-        negative, parts = factors(expr)
+        negative, multiplied = factors(expr)
         outs, ins = list[tuple[bool, Expr]](), list[tuple[bool, Expr]]()
-        for inverted, part in parts:
-            found = self.factor(part, depth - 1)
-            if found is None:
+        for inverted, factor in multiplied:
+            rank_one = self.factor(factor, depth - 1)
+            if rank_one is None:
                 return None
-            outs.append((inverted, found.out_factor))
-            ins.append((inverted, found.in_factor))
+            outs.append((inverted, rank_one.out_factor))
+            ins.append((inverted, rank_one.in_factor))
         return RankOne(product(negative, outs, expr.span), product(False, ins, expr.span))
 
-    def _referred(self, expr: GateRef, found: RankOne | None) -> RankOne | None:
+    def _referred(self, expr: GateRef, rank_one: RankOne | None) -> RankOne | None:
         """A gate's factors seen through a reference that keeps its port indices."""
-        if found is None or any(entry.index != entry.declared for entry in expr.bind if entry.declared in ("out", "in")):
+        if rank_one is None or any(entry.index != entry.declared for entry in expr.bind if entry.declared in ("out", "in")):
             return None
         names = _state_names(expr.bind)
-        out_factor, in_factor = renamed(found.out_factor, names), renamed(found.in_factor, names)
+        out_factor, in_factor = renamed(rank_one.out_factor, names), renamed(rank_one.in_factor, names)
         return None if out_factor is None or in_factor is None else RankOne(out_factor, in_factor)
 
     def without(self, expr: Expr, index: Index) -> Expr | None:
@@ -142,10 +142,10 @@ class Ranks:
         if not small(expr):
             return None
 
-        def rule(expr: Expr, parts: tuple[Expr | None, ...]) -> Expr | None:
+        def rule(expr: Expr, operands: tuple[Expr | None, ...]) -> Expr | None:
             if index not in self.operators.of(expr).free:
                 return expr
-            known = [part for part in parts if part is not None]
+            known = [operand for operand in operands if operand is not None]
             match expr:
                 case GateRef():
                     return self._reference_without(expr, index)
@@ -154,7 +154,7 @@ class Ranks:
                 case Normalize(over=over) if over == index:
                     return None
                 case _:
-                    return rebuilt(expr, tuple(known)) if len(known) == len(parts) else None
+                    return rebuilt(expr, tuple(known)) if len(known) == len(operands) else None
 
         return fold(expr, rule, {})
 
@@ -191,9 +191,10 @@ def _state_names(bind: tuple[Bind, ...]) -> dict[Index, Index]:
     return names
 
 
-def _both(found: RankOne, wrap: Callable[[Expr], Expr]) -> RankOne:
+def _both(rank_one: RankOne, wrap: Callable[[Expr], Expr]) -> RankOne:
     """The same function of both factors; of a one it is one."""
-    parts = [
-        part if isinstance(part, Number) and part.value == 1 else wrap(part) for part in (found.out_factor, found.in_factor)
+    vectors = [
+        vector if isinstance(vector, Number) and vector.value == 1 else wrap(vector)
+        for vector in (rank_one.out_factor, rank_one.in_factor)
     ]
-    return RankOne(parts[0], parts[1])
+    return RankOne(vectors[0], vectors[1])

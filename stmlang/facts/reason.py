@@ -57,20 +57,22 @@ def column_steps(bounds: Bounds) -> list[str]:
 
 def _product_steps(bounds: Bounds, value: Expr) -> list[str]:
     """A factor that sums to at most one over `out`, and the others in magnitude."""
-    parts = [part for _, part in factors(value)[1]]
-    sums = [float(bounds.simplex.of(part).total.max()) for part in parts]
-    spread = [k for k, part in enumerate(parts) if sums[k] <= 1 + ROUNDING and _shares(bounds, part)]
+    multiplied = [factor for _, factor in factors(value)[1]]
+    sums = [float(bounds.simplex.of(factor).total.max()) for factor in multiplied]
+    spread = [k for k, factor in enumerate(multiplied) if sums[k] <= 1 + ROUNDING and _shares(bounds, factor)]
     if not spread:
         return []
     chosen = spread[0]
-    others = [magnitude_step(bounds, part) for k, part in enumerate(parts) if k != chosen and not isinstance(part, Number)]
-    return [*others, _sum_step(bounds, parts[chosen], sums[chosen])]
+    others = [
+        magnitude_step(bounds, factor) for k, factor in enumerate(multiplied) if k != chosen and not isinstance(factor, Number)
+    ]
+    return [*others, _sum_step(bounds, multiplied[chosen], sums[chosen])]
 
 
-def _shares(bounds: Bounds, part: Expr) -> bool:
+def _shares(bounds: Bounds, factor: Expr) -> bool:
     """Whether a factor differs between the outgoing edges, or is known to be small for their number."""
-    operator = bounds.operators.of(part)
-    return "out" in operator.free or bool((bounds.simplex.of(part).total < bounds.simplex.summed(operator.norm)).any())
+    operator = bounds.operators.of(factor)
+    return "out" in operator.free or bool((bounds.simplex.of(factor).total < bounds.simplex.summed(operator.norm)).any())
 
 
 def _sum_step(bounds: Bounds, expr: Expr, total: float) -> str:
@@ -128,16 +130,16 @@ def magnitude_step(bounds: Bounds, expr: Expr) -> str:
 
 def _because(bounds: Bounds, subject: str, expr: Expr, bound: float) -> str:
     claim = f"{subject} <= {show_bound(bound)}" if bounded(bound) else f"{subject} has no bound"
-    reasons = [text for part in _parts(bounds, expr) if (text := _range(bounds, part)) is not None]
+    reasons = [text for factor in _named_factors(bounds, expr) if (text := _range(bounds, factor)) is not None]
     if not bounded(bound) or not reasons:
         return claim
     return f"{claim} because {' and '.join(dict.fromkeys(reasons))}"
 
 
-def _parts(bounds: Bounds, expr: Expr) -> list[Expr]:
+def _named_factors(bounds: Bounds, expr: Expr) -> list[Expr]:
     """The factors of an expression, each reference to a gate followed once or twice."""
-    found = [_definition(bounds, part) for _, part in factors(expr)[1]]
-    return [_definition(bounds, part) for whole in found for _, part in factors(whole)[1]]
+    definitions = [_definition(bounds, factor) for _, factor in factors(expr)[1]]
+    return [_definition(bounds, factor) for whole in definitions for _, factor in factors(whole)[1]]
 
 
 def _range(bounds: Bounds, expr: Expr) -> str | None:
@@ -178,8 +180,8 @@ def _turn(bounds: Bounds, form: Factored, norm: float) -> str:
 
 
 def _interval(bounds: Bounds, expr: Expr) -> str:
-    found = bounds.intervals.of(expr)
-    low, high = float(found.low.min()), float(found.high.max())
+    interval = bounds.intervals.of(expr)
+    low, high = float(interval.low.min()), float(interval.high.max())
     left = f"[{show_bound(low)}" if bounded(low) else "(-inf"
     return f"{left}, {show_bound(high)}]" if bounded(high) else f"{left}, inf)"
 

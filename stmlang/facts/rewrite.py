@@ -53,7 +53,7 @@ def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
     def rename(index: Index) -> Index:
         return changed.get(index, index)
 
-    def rule(expr: Expr, parts: tuple[Expr | None, ...]) -> Expr | None:
+    def rule(expr: Expr, operands: tuple[Expr | None, ...]) -> Expr | None:
         match expr:
             case LeafRef(indices=indices):
                 return None if involved & set(indices) else expr
@@ -68,8 +68,8 @@ def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
             case Spectral() if expr.indices & involved:
                 return None
             case _:
-                known = [part for part in parts if part is not None]
-                if len(known) < len(parts):
+                known = [operand for operand in operands if operand is not None]
+                if len(known) < len(operands):
                     return None
                 whole = rebuilt(expr, tuple(known))
                 if isinstance(whole, Normalize):
@@ -88,24 +88,24 @@ def _rebound(bind: tuple[Bind, ...], names: Mapping[Index, Index]) -> tuple[Bind
 
 def factors(expr: Expr) -> tuple[bool, list[tuple[bool, Expr]]]:
     """A product taken apart through nested products and signs: whether it is negated, and its (inverted, factor) pairs."""
-    negative, found = False, list[tuple[bool, Expr]]()
+    negative, multiplied = False, list[tuple[bool, Expr]]()
     stack = [(False, expr)]
     while stack:
         inverted, top = stack.pop()
         match top:
             case Product(factors=inside):
-                stack.extend((inverted != under, part) for under, part in reversed(inside))
-            case Sum(terms=((sign, part),)):
+                stack.extend((inverted != under, factor) for under, factor in reversed(inside))
+            case Sum(terms=((sign, factor),)):
                 negative ^= sign
-                stack.append((inverted, part))
+                stack.append((inverted, factor))
             case _:
-                found.append((inverted, top))
-    return negative, found
+                multiplied.append((inverted, top))
+    return negative, multiplied
 
 
-def product(negative: bool, parts: list[tuple[bool, Expr]], span: Span) -> Expr:
+def product(negative: bool, multiplied: list[tuple[bool, Expr]], span: Span) -> Expr:
     """The converse of `factors`, without superfluous ones."""
-    needed = [(inverted, part) for inverted, part in parts if not (isinstance(part, Number) and part.value == 1)]
+    needed = [(inverted, factor) for inverted, factor in multiplied if not (isinstance(factor, Number) and factor.value == 1)]
     whole: Expr
     if not needed:
         return Number(-1.0 if negative else 1.0, span)

@@ -23,8 +23,8 @@ def show_facts(facts: Facts, width: int | None = None) -> str:
     lines += [f"transition: {text}" for text in _transition(facts)]
     lines.append("gates, with the interval they lie in and what they depend on:")
     rows = [("", gate.name, _interval(facts.bounds, gate.name), _depends(facts.bounds, gate.name)) for gate in facts.scan.gates]
-    found = [*wrapped("\n".join(lines), width), *(f"  {line}" for line in table(rows, range(4), width and width - 2))]
-    return "\n".join(found) + "\n"
+    shown = [*wrapped("\n".join(lines), width), *(f"  {line}" for line in table(rows, range(4), width and width - 2))]
+    return "\n".join(shown) + "\n"
 
 
 def _spoken(facts: Facts, expr: Expr) -> str:
@@ -34,28 +34,28 @@ def _spoken(facts: Facts, expr: Expr) -> str:
 
 def _transition(facts: Facts) -> list[str]:
     """What is known of the transition's form, a sentence each."""
-    found: list[str] = []
+    lines: list[str] = []
     if facts.rank_one is not None and not facts.bounds.classes.single:
         out_factor, in_factor = facts.rank_one.out_factor, facts.rank_one.in_factor
         if isinstance(in_factor, Number) and in_factor.value == 1:
-            found.append("the same for all incoming edges (rank one): one state for each node is enough")
+            lines.append("the same for all incoming edges (rank one): one state for each node is enough")
         else:
             factors = f"({_spoken(facts, out_factor)}) * ({_spoken(facts, in_factor)})"
-            found.append(f"rank one, {factors}: one state for each node is enough")
+            lines.append(f"rank one, {factors}: one state for each node is enough")
     for form in facts.factored:
         if form is not None:
             plain = isinstance(form.scale, Number) and form.scale.value == 1
             scale = "" if plain else f"{_spoken(facts, form.scale)} * "
-            found.append(
+            lines.append(
                 f"{scale}(identity - u u^T * strength) on the axis {form.pair[0]}, with "
                 f"u = {_spoken(facts, form.u)}, strength = {_spoken(facts, form.strength)}"
             )
     zeros = [f"[out = {out}, in = {into}]" for out, into in _zeros(facts.bounds)]
     if zeros:
-        found.append(f"zero at {listed(zeros)}")
+        lines.append(f"zero at {listed(zeros)}")
     if facts.constant:
-        found.append("source, transition and mark are the same at every node: one impulse response tells everything")
-    return found or ["no special form"]
+        lines.append("source, transition and mark are the same at every node: one impulse response tells everything")
+    return lines or ["no special form"]
 
 
 def _zeros(bounds: Bounds) -> list[tuple[str, str]]:
@@ -68,29 +68,29 @@ def _zeros(bounds: Bounds) -> list[tuple[str, str]]:
 
 def _interval(bounds: Bounds, name: str) -> str:
     """The interval of a gate at all ports together."""
-    found = bounds.intervals.gates[name]
-    low, high = float(found.low.min()), float(found.high.max())
+    interval = bounds.intervals.gates[name]
+    low, high = float(interval.low.min()), float(interval.high.max())
     left = f"[{show_bound(low)}" if bounded(low) else "(-inf"
     right = f"{show_bound(high)}]" if bounded(high) else "inf)"
-    return f"{left}, {right}{' or undefined' if found.nan.any() else ''}"
+    return f"{left}, {right}{' or undefined' if interval.nan.any() else ''}"
 
 
 def _depends(bounds: Bounds, name: str) -> str:
     """`varies along out; on x; from source, decay; same at every node`."""
     depends = bounds.dependence.gates[name]
-    parts: list[str] = []
+    words: list[str] = []
     if depends.varies:
-        parts.append(f"varies along {', '.join(ordered(set(depends.varies)))}")
+        words.append(f"varies along {', '.join(ordered(set(depends.varies)))}")
     if depends.inputs:
-        parts.append(f"reads {', '.join(sorted(depends.inputs))}")
+        words.append(f"reads {', '.join(sorted(depends.inputs))}")
     leaves = [leaf.name for leaf in bounds.dependence.leaves(depends)]
     if leaves:
-        parts.append(f"from {listed(leaves)}")
+        words.append(f"from {listed(leaves)}")
     if depends.graph:
-        parts.append("depends on the graph")
+        words.append("depends on the graph")
     if not depends.nodes:
-        parts.append("the same at every node")
-    return "; ".join(parts)
+        words.append("the same at every node")
+    return "; ".join(words)
 
 
 # --- plain data ------------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def _port(port: Port) -> dict[str, Any]:
 
 def _gate(bounds: Bounds, name: str) -> dict[str, Any]:
     depends: Depends = bounds.dependence.gates[name]
-    found, column = bounds.intervals.gates[name], bounds.simplex.gates[name]
+    interval, column = bounds.intervals.gates[name], bounds.simplex.gates[name]
     return {
         "varies": list(ordered(set(depends.varies))),
         "inputs": sorted(depends.inputs),
@@ -145,9 +145,9 @@ def _gate(bounds: Bounds, name: str) -> dict[str, Any]:
         "directional": bounds.dependence.directional(depends),
         "depends_on_graph": depends.graph,
         "constant_over_nodes": not depends.nodes,
-        "low": _bound(float(found.low.min())),
-        "high": _bound(float(found.high.max())),
-        "may_be_undefined": bool(found.nan.any()),
+        "low": _bound(float(interval.low.min())),
+        "high": _bound(float(interval.high.max())),
+        "may_be_undefined": bool(interval.nan.any()),
         "zero": bool(bounds.zeros.gates[name].all()),
         "sum_over_out": _bound(float(column.total.max())),
         "simplex_over_out": bool(column.simplex.all()),

@@ -68,18 +68,18 @@ class Simplex(Analysis[Column]):
     def gate(self, gate: Gate, values: list[Column]) -> Column:
         """Port by port of `in`: the clauses that hold at all outgoing ports, each by what it passes on in all or entry by
         entry; or all entries by their norms."""
-        found = self.operators.gates[gate.name]
-        lifts = [self.lifted(clause.value, value, found.pairs) for clause, value in zip(gate.clauses, values, strict=True)]
-        entries = self.summed(found.norm)
+        operator = self.operators.gates[gate.name]
+        lifts = [self.lifted(clause.value, value, operator.pairs) for clause, value in zip(gate.clauses, values, strict=True)]
+        entries = self.summed(operator.norm)
         if len(values) == 1:
-            return Column(np.minimum(entries, lifts[0]), values[0].simplex & (not found.pairs))
+            return Column(np.minimum(entries, lifts[0]), values[0].simplex & (not operator.pairs))
         holding = self.classes.along(self.classes.holding(gate), 0)
-        total, simplex = np.zeros((1, 1)), self.constant_simplex(self.intervals.gates[gate.name]) & (not found.pairs)
+        total, simplex = np.zeros((1, 1)), self.constant_simplex(self.intervals.gates[gate.name]) & (not operator.pairs)
         for number, (lift, value) in enumerate(zip(lifts, values, strict=True)):
             here = holding == number
-            own = self.summed(np.where(here, found.norm, 0.0))
+            own = self.summed(np.where(here, operator.norm, 0.0))
             total = total + np.where(here.any(0, keepdims=True), np.minimum(own, lift), 0.0)
-            simplex = simplex | (here.all(0, keepdims=True) & value.simplex & (not found.pairs))
+            simplex = simplex | (here.all(0, keepdims=True) & value.simplex & (not operator.pairs))
         return Column(np.minimum(entries, total), simplex)
 
     def summed(self, norms: Floats) -> Floats:
@@ -87,12 +87,12 @@ class Simplex(Analysis[Column]):
         many = self.classes.leaving[:, None]
         return times(many, self.classes.along(norms, 0)).sum(axis=0, keepdims=True)
 
-    def rule(self, expr: Expr, parts: tuple[Column, ...]) -> Column:
+    def rule(self, expr: Expr, operands: tuple[Column, ...]) -> Column:
         operator = self.operators.of(expr)
-        total = np.minimum(self.summed(operator.norm), self.structural(expr, parts, operator.pairs))
-        return Column(total, self.is_simplex(expr, parts))
+        total = np.minimum(self.summed(operator.norm), self.structural(expr, operands, operator.pairs))
+        return Column(total, self.is_simplex(expr, operands))
 
-    def structural(self, expr: Expr, parts: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
+    def structural(self, expr: Expr, operands: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
         """A bound from the form of an expression, infinite where it tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
@@ -101,34 +101,34 @@ class Simplex(Analysis[Column]):
             case GateRef():
                 return self.referred(expr, pairs)
             case Finite():
-                return nothing if pairs else parts[0].total
+                return nothing if pairs else operands[0].total
             case Sum(terms=terms):
-                return reduce(np.add, (self.lifted(e, part, pairs) for (_, e), part in zip(terms, parts, strict=True)))
+                return reduce(np.add, (self.lifted(e, operand, pairs) for (_, e), operand in zip(terms, operands, strict=True)))
             case Product():
                 if has_small_columns(expr):
                     return np.ones((1, 1))
-                return np.minimum(self.product(expr, parts, pairs), self.shared(expr, pairs))
+                return np.minimum(self.product(expr, operands, pairs), self.shared(expr, pairs))
             case Power(base=base, exponent=Number(value=value)) if value <= -1 and not pairs:
                 multiple = self.multiples.of(base).min(axis=0, keepdims=True)
                 return np.where(multiple > 0, np.where(multiple > 0, multiple, 1.0) ** value, np.inf)
             case Apply() | Power() if not pairs:
-                return self.shrunk(expr, parts)
+                return self.shrunk(expr, operands)
             case Reduce() if not pairs:
-                return self.reduced(expr, parts[0])
+                return self.reduced(expr, operands[0])
             case Normalize():
-                return self.normalized(expr, parts[0], pairs)
+                return self.normalized(expr, operands[0], pairs)
             case Split():
-                return np.where(self.is_simplex(expr, parts), self.entries(pairs), np.inf)
+                return np.where(self.is_simplex(expr, operands), self.entries(pairs), np.inf)
             case Apply() | Power() | Reduce() | Spectral():
                 return nothing
             case _:
                 assert_never(expr)
 
-    def lifted(self, term: Expr, part: Column, pairs: frozenset[Pair]) -> Floats:
+    def lifted(self, term: Expr, operand: Column, pairs: frozenset[Pair]) -> Floats:
         """The column sum on more matrix axes. A number stands for a matrix of n times its norm. A vector `u` for one of
         `sqrt(n) |u|`, and since `|u| <= sum of |u[key]|`, of which each sums up to at most `total` over `out`, for
         `n sqrt(n) total`."""
-        operator, total = self.operators.of(term), part.total
+        operator, total = self.operators.of(term), operand.total
         for pair in pairs - operator.pairs:
             total = total * self.operators.size(pair) ** (1.0 if operator.free.isdisjoint(pair) else 1.5)
         return total
@@ -140,14 +140,14 @@ class Simplex(Analysis[Column]):
             return self.classes.rebind(self.gates[expr.gate].total, expr.bind)
         return np.full((1, 1), np.inf)
 
-    def product(self, expr: Product, parts: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
+    def product(self, expr: Product, operands: tuple[Column, ...], pairs: frozenset[Pair]) -> Floats:
         """One factor by its column sum, the rest by its norm. The chosen one is a number as far as the matrix axes go, or it
         alone is the matrix. Those whose sum is no better than that of their entries need not be tried."""
         matrices = {index for pair in pairs for index in pair}
         best, tried = np.full((1, 1), np.inf), 0
-        for chosen, ((inverted, factor), part) in enumerate(zip(expr.factors, parts, strict=True)):
+        for chosen, ((inverted, factor), operand) in enumerate(zip(expr.factors, operands, strict=True)):
             operator = self.operators.of(factor)
-            if inverted or tried == MOST_TRIED or not (part.total < self.summed(operator.norm)).any():
+            if inverted or tried == MOST_TRIED or not (operand.total < self.summed(operator.norm)).any():
                 continue
             rest = [*expr.factors[:chosen], *expr.factors[chosen + 1 :]]
             if operator.free.isdisjoint(matrices):
@@ -157,7 +157,7 @@ class Simplex(Analysis[Column]):
             else:
                 continue
             tried += 1
-            best = np.minimum(best, times(part.total, norm.max(axis=0, keepdims=True)))
+            best = np.minimum(best, times(operand.total, norm.max(axis=0, keepdims=True)))
         return best
 
     def shared(self, expr: Product, pairs: frozenset[Pair]) -> Floats:
@@ -172,34 +172,34 @@ class Simplex(Analysis[Column]):
                 best = np.minimum(best, np.where(multiple > 0, once / np.where(multiple > 0, multiple, 1.0), np.inf))
         return best
 
-    def shrunk(self, expr: Apply | Power, parts: tuple[Column, ...]) -> Floats:
+    def shrunk(self, expr: Apply | Power, operands: tuple[Column, ...]) -> Floats:
         """Functions that do not enlarge; of two numbers the smaller and the larger are at most their sum in magnitude."""
         match expr:
             case Apply(function=Function.MINIMUM | Function.MAXIMUM):
-                return parts[0].total + parts[1].total
+                return operands[0].total + operands[1].total
             case Apply():
                 shrinks = never_enlarges(expr, self.intervals)
             case Power(base=base, exponent=exponent):
                 shrinks = shrinks_as_power(base, exponent, self.intervals)
-        return np.where(shrinks.all(axis=0, keepdims=True), parts[0].total, np.inf)
+        return np.where(shrinks.all(axis=0, keepdims=True), operands[0].total, np.inf)
 
-    def reduced(self, expr: Reduce, part: Column) -> Floats:
+    def reduced(self, expr: Reduce, operand: Column) -> Floats:
         """Sums over a state index add up its entries, sums over `in` the incoming edges, means do neither."""
         nothing = np.full((1, 1), np.inf)
         match expr.over:
             case "out":
                 return nothing
             case "in" if expr.kind == "mean":
-                return part.total.max(axis=1, keepdims=True)
+                return operand.total.max(axis=1, keepdims=True)
             case "in":
-                return times(self.classes.entering[None, :], self.classes.along(part.total, 1)).sum(axis=1, keepdims=True)
+                return times(self.classes.entering[None, :], self.classes.along(operand.total, 1)).sum(axis=1, keepdims=True)
             case index:
-                return part.total if expr.kind == "mean" else state_size(self.scan, index) * part.total
+                return operand.total if expr.kind == "mean" else state_size(self.scan, index) * operand.total
 
-    def normalized(self, expr: Normalize, part: Column, pairs: frozenset[Pair]) -> Floats:
+    def normalized(self, expr: Normalize, operand: Column, pairs: frozenset[Pair]) -> Floats:
         """Softmax and `l1` over `out` sum to at most one in every entry."""
         if expr.kind == "l1" and not pairs:
-            return np.minimum(part.total, 1.0) if expr.over == "out" else part.total
+            return np.minimum(operand.total, 1.0) if expr.over == "out" else operand.total
         if expr.over != "out" or expr.kind == "l2":
             return np.full((1, 1), np.inf)
         return np.full((1, 1), self.entries(pairs))
@@ -208,7 +208,7 @@ class Simplex(Analysis[Column]):
         """A matrix's norm is at most the sum of all its entries' magnitudes: this is how many there are."""
         return float(prod(self.operators.size(pair) ** 2 for pair in pairs))
 
-    def is_simplex(self, expr: Expr, parts: tuple[Column, ...]) -> Bools:
+    def is_simplex(self, expr: Expr, operands: tuple[Column, ...]) -> Bools:
         """Forms that make a point of the simplex, and constants that are one."""
         no = np.zeros((1, 1), np.bool_)
         match expr:
@@ -217,10 +217,10 @@ class Simplex(Analysis[Column]):
             case Normalize(kind="softmax", over="out"):
                 form = np.ones((1, 1), np.bool_)
             case Normalize(kind="l1", over="out"):
-                form = parts[0].simplex
+                form = operands[0].simplex
             case Split(arguments=arguments):
-                found = [self.intervals.of(argument) for argument in arguments]
-                inside = [np.all((i.low >= 0) & (i.high <= 1), axis=0, keepdims=True) for i in found]
+                intervals = [self.intervals.of(argument) for argument in arguments]
+                inside = [np.all((i.low >= 0) & (i.high <= 1), axis=0, keepdims=True) for i in intervals]
                 form = reduce(np.logical_and, inside, np.ones((1, 1), np.bool_))
                 if any("out" in self.operators.of(argument).free for argument in arguments):
                     form = no
@@ -228,12 +228,12 @@ class Simplex(Analysis[Column]):
                 form = no
         return form | self.constant_simplex(self.intervals.of(expr))
 
-    def constant_simplex(self, found: Interval) -> Bools:
+    def constant_simplex(self, interval: Interval) -> Bools:
         """Numbers, one a port, that sum to one."""
         if not self.classes.regular:
             return np.zeros((1, 1), np.bool_)
-        low = self.classes.along(found.low, 0)
-        fixed = np.all((found.low == found.high) & (found.low >= 0) & ~found.nan, axis=0, keepdims=True)
+        low = self.classes.along(interval.low, 0)
+        fixed = np.all((interval.low == interval.high) & (interval.low >= 0) & ~interval.nan, axis=0, keepdims=True)
         return fixed & (low.sum(axis=0, keepdims=True) == 1)
 
 

@@ -115,7 +115,7 @@ def _masked(scan: Scan) -> bool:
     """Whether the transition is a product with a multitree's mask."""
     clauses = scan.gate("transition").clauses
     return len(clauses) == 1 and any(
-        isinstance(part, LineMask) and not inverted for inverted, part in factors(clauses[0].value)[1]
+        isinstance(factor, LineMask) and not inverted for inverted, factor in factors(clauses[0].value)[1]
     )
 
 

@@ -68,19 +68,19 @@ def _before(raw: Gate, norm: Gate | None) -> list[Gate]:
 
 def _replaced(scan: Scan, gates: list[Gate]) -> Scan:
     """The scan with gates in the transition's place."""
-    found: list[Gate] = []
+    kept: list[Gate] = []
     for gate in scan.gates:
-        found.extend(gates if gate.name == "transition" else [gate])
-    return replace(scan, gates=tuple(found))
+        kept.extend(gates if gate.name == "transition" else [gate])
+    return replace(scan, gates=tuple(kept))
 
 
 def _redirected(scan: Scan) -> Scan:
     """References to the transition lead to its entries instead."""
 
-    def rule(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    def rule(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
         if isinstance(expr, GateRef):
             return GateRef(ENTRIES, expr.bind, expr.span) if expr.gate == "transition" else expr
-        return rebuilt(expr, parts) if parts else expr
+        return rebuilt(expr, operands) if operands else expr
 
     gates = [
         replace(gate, clauses=tuple(Clause(clause.ports, fold(clause.value, rule, {})) for clause in gate.clauses))

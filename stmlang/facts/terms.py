@@ -32,29 +32,29 @@ ROUNDS = 20
 """References are followed no further than this."""
 
 Gates = Mapping[str, Gate]
-Part = tuple[bool, Expr]
+Factor = tuple[bool, Expr]
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`coefficient * product of part^(-1 if inverted)`; no part is a number but one that is divided by, or a product."""
+    """`coefficient * product of factor^(-1 if inverted)`; no factor is a number but one that is divided by, or a product."""
 
     coefficient: float
-    parts: tuple[Part, ...]
+    factors: tuple[Factor, ...]
 
     def written(self, span: Span) -> Expr:
         size = abs(self.coefficient)
-        return product(self.coefficient < 0, [(False, Number(size, span)), *self.parts], span)
+        return product(self.coefficient < 0, [(False, Number(size, span)), *self.factors], span)
 
-    def having(self, index: Index) -> tuple[Part, ...]:
+    def having(self, index: Index) -> tuple[Factor, ...]:
         """The parts with an index."""
-        return tuple(part for part in self.parts if index in free_indices(part[1]))
+        return tuple(factor for factor in self.factors if index in free_indices(factor[1]))
 
-    def without(self, *gone: Part) -> Term:
+    def without(self, *gone: Factor) -> Term:
         """The term but for some of its parts, each taken out once."""
-        rest = list(self.parts)
-        for part in gone:
-            rest.remove(part)
+        rest = list(self.factors)
+        for factor in gone:
+            rest.remove(factor)
         return Term(self.coefficient, tuple(rest))
 
 
@@ -64,34 +64,38 @@ def written(terms: tuple[Term, ...], span: Span) -> Expr:
         return Number(0.0, span)
     if len(terms) == 1:
         return terms[0].written(span)
-    size = [Term(abs(term.coefficient), term.parts) for term in terms]
-    return Sum(tuple((term.coefficient < 0, one.written(span)) for term, one in zip(terms, size, strict=True)), span)
+    size = [Term(abs(term.coefficient), term.factors) for term in terms]
+    return Sum(
+        tuple((term.coefficient < 0, magnitude.written(span)) for term, magnitude in zip(terms, size, strict=True)), span
+    )
 
 
 def multiplied_out(expr: Expr, pair: tuple[Index, Index]) -> tuple[Term, ...]:
     """The terms of a matrix on the axis `pair`. Sums that are no matrices on it are parts, like everything else that is no
     product and no number."""
 
-    def rule(expr: Expr, parts: tuple[tuple[Term, ...], ...]) -> tuple[Term, ...]:
+    def rule(expr: Expr, operands: tuple[tuple[Term, ...], ...]) -> tuple[Term, ...]:
         alone = (Term(1.0, ((False, expr),)),)
-        found: tuple[Term, ...]
+        expanded: tuple[Term, ...]
         match expr:
             case Number(value=value):
                 return (Term(value, ()),)
             case Sum(terms=terms) if len(terms) == 1 or set(pair) <= set(free_indices(expr)):
                 signs = [-1.0 if negative else 1.0 for negative, _ in terms]
-                found = tuple(
-                    Term(sign * term.coefficient, term.parts) for sign, part in zip(signs, parts, strict=True) for term in part
+                expanded = tuple(
+                    Term(sign * term.coefficient, term.factors)
+                    for sign, operand in zip(signs, operands, strict=True)
+                    for term in operand
                 )
             case Product(factors=factors):
-                known = zip(factors, parts, strict=True)
-                choices = [_inverse(part, factor) if inverted else part for (inverted, factor), part in known]
+                known = zip(factors, operands, strict=True)
+                choices = [_inverse(operand, factor) if inverted else operand for (inverted, factor), operand in known]
                 if prod(map(len, choices)) > MOST:
                     return alone
-                found = tuple(_times(chosen) for chosen in combinations(*choices))
+                expanded = tuple(_times(chosen) for chosen in combinations(*choices))
             case _:
                 return alone
-        return found if len(found) <= MOST and all(isfinite(term.coefficient) for term in found) else alone
+        return expanded if len(expanded) <= MOST and all(isfinite(term.coefficient) for term in expanded) else alone
 
     return fold(expr, rule, {})
 
@@ -101,15 +105,15 @@ def _inverse(terms: tuple[Term, ...], expr: Expr) -> tuple[Term, ...]:
     if len(terms) != 1 or terms[0].coefficient == 0:
         return (Term(1.0, ((True, expr),)),)
     (term,) = terms
-    parts = tuple((not inverted, part) for inverted, part in term.parts)
+    inverses = tuple((not inverted, factor) for inverted, factor in term.factors)
     if abs(frexp(term.coefficient)[0]) == 0.5:
-        return (Term(1 / term.coefficient, parts),)
+        return (Term(1 / term.coefficient, inverses),)
     size = Number(abs(term.coefficient), expr.span)
-    return (Term(copysign(1.0, term.coefficient), ((True, size), *parts)),)
+    return (Term(copysign(1.0, term.coefficient), ((True, size), *inverses)),)
 
 
 def _times(terms: tuple[Term, ...]) -> Term:
-    return Term(prod(term.coefficient for term in terms), tuple(part for term in terms for part in term.parts))
+    return Term(prod(term.coefficient for term in terms), tuple(factor for term in terms for factor in term.factors))
 
 
 # --- references followed ---------------------------------------------------------------------------------------------
@@ -121,9 +125,9 @@ def opened(expr: Expr, gates: Gates, deep: bool) -> Expr:
     return _followed(expr, gates, _is_matrix_or_product if deep else _is_matrix)
 
 
-def same(one: Expr, other: Expr, gates: Gates) -> bool:
+def same(first: Expr, other: Expr, gates: Gates) -> bool:
     """Whether two expressions have the same value because they read the same once all references are followed."""
-    return one == other or _followed(one, gates, _always) == _followed(other, gates, _always)
+    return first == other or _followed(first, gates, _always) == _followed(other, gates, _always)
 
 
 def _is_matrix(expr: GateRef, value: Expr) -> bool:
@@ -149,12 +153,12 @@ def _followed(expr: Expr, gates: Gates, follows: Callable[[GateRef, Expr], bool]
     for _ in range(ROUNDS):
         changed = False
 
-        def rule(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+        def rule(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
             nonlocal changed
             if isinstance(expr, GateRef) and (value := _definition(expr, gates)) is not None and follows(expr, value):
                 changed = True
                 return value
-            return rebuilt(expr, parts) if parts else expr
+            return rebuilt(expr, operands) if operands else expr
 
         wider = fold(whole, rule, {})
         if not changed:

@@ -48,7 +48,7 @@ class Analysis(ABC, Generic[Fact]):
         return {**self.__dict__, "_known": {}}
 
     @abstractmethod
-    def rule(self, expr: Expr, parts: tuple[Fact, ...]) -> Fact:
+    def rule(self, expr: Expr, operands: tuple[Fact, ...]) -> Fact:
         """The fact about an expression, given those about `children(expr)`."""
 
     @abstractmethod

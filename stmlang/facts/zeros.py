@@ -58,69 +58,69 @@ class Zeros(Analysis[Bools]):
         """Whether an expression is zero at every port."""
         return bool(self.of(expr).all())
 
-    def rule(self, expr: Expr, parts: tuple[Bools, ...]) -> Bools:
+    def rule(self, expr: Expr, operands: tuple[Bools, ...]) -> Bools:
         match expr:
             case Number(value=value):
                 return np.full((1, 1), value == 0)
             case LeafRef() | InputRef() | Degree() | Finite():
-                found = self.intervals.of(expr)
-                return (found.low == 0) & (found.high == 0)
+                interval = self.intervals.of(expr)
+                return (interval.low == 0) & (interval.high == 0)
             case GateRef(gate=name, bind=bind):
                 return self.classes.rebind(self.gates[name], bind)
             case Apply(function=function, arguments=arguments):
-                return self.applied(function, arguments, parts)
+                return self.applied(function, arguments, operands)
             case Sum():
-                return self.sum(expr, parts)
+                return self.sum(expr, operands)
             case Product():
-                return self.product(expr, parts)
+                return self.product(expr, operands)
             case Power(exponent=exponent):
-                return parts[0] & (self.intervals.of(exponent).low > 0)
+                return operands[0] & (self.intervals.of(exponent).low > 0)
             case Reduce(over=over):
                 axis = None if over not in PORT_INDICES else PORT_INDICES.index(over)
-                return parts[0] if axis is None else np.all(parts[0], axis=axis, keepdims=True)
+                return operands[0] if axis is None else np.all(operands[0], axis=axis, keepdims=True)
             case Spectral():
-                return parts[0]
+                return operands[0]
             case Normalize(kind=kind):
-                return np.zeros((1, 1), np.bool_) if kind == "softmax" else parts[0]
+                return np.zeros((1, 1), np.bool_) if kind == "softmax" else operands[0]
             case Split():
-                found = self.intervals.of(expr)
-                return (found.low == 0) & (found.high == 0) & ~found.nan
+                interval = self.intervals.of(expr)
+                return (interval.low == 0) & (interval.high == 0) & ~interval.nan
             case Eye() | LineMask():
                 return np.zeros((1, 1), np.bool_)
             case _:
                 assert_never(expr)
 
-    def applied(self, function: Function, arguments: tuple[Expr, ...], parts: tuple[Bools, ...]) -> Bools:
+    def applied(self, function: Function, arguments: tuple[Expr, ...], operands: tuple[Bools, ...]) -> Bools:
         """Of functions that keep zero; of minimum, maximum and clip also where their bounds leave nothing but zero."""
         if function in KEEP_ZERO:
-            return parts[0]
+            return operands[0]
         if function in (Function.MINIMUM, Function.MAXIMUM):
-            return parts[0] & parts[1]
+            return operands[0] & operands[1]
         if function is Function.CLIP:
             low, high = (self.intervals.of(argument) for argument in arguments[1:])
-            return (parts[0] & (low.high <= 0) & (high.low >= 0)) | (parts[1] & parts[2])
+            return (operands[0] & (low.high <= 0) & (high.low >= 0)) | (operands[1] & operands[2])
         return np.zeros((1, 1), np.bool_)
 
-    def sum(self, expr: Sum, parts: tuple[Bools, ...]) -> Bools:
+    def sum(self, expr: Sum, operands: tuple[Bools, ...]) -> Bools:
         """All terms are zero, or all are whole constants that cancel exactly."""
         zero = np.ones((1, 1), np.bool_)
         total, exact = np.zeros((1, 1)), np.ones((1, 1), np.bool_)
-        for (negative, term), part in zip(expr.terms, parts, strict=True):
-            zero = zero & part
-            found = self.intervals.of(term)
-            exact = exact & (found.low == found.high) & (found.low == np.round(found.low)) & ~found.nan
-            exact = exact & (found.magnitude < EXACT)
-            total = total + np.where(exact, -found.low if negative else found.low, 0.0)
+        for (negative, term), operand in zip(expr.terms, operands, strict=True):
+            zero = zero & operand
+            interval = self.intervals.of(term)
+            exact = exact & (interval.low == interval.high) & (interval.low == np.round(interval.low)) & ~interval.nan
+            exact = exact & (interval.magnitude < EXACT)
+            total = total + np.where(exact, -interval.low if negative else interval.low, 0.0)
         return zero | (exact & (total == 0))
 
-    def product(self, expr: Product, parts: tuple[Bools, ...]) -> Bools:
+    def product(self, expr: Product, operands: tuple[Bools, ...]) -> Bools:
         """One factor is zero, none is undefined and no divisor can be zero."""
         zero, defined = np.zeros((1, 1), np.bool_), np.ones((1, 1), np.bool_)
-        for (inverted, factor), part in zip(expr.factors, parts, strict=True):
-            found = self.intervals.of(factor)
-            defined = defined & ~found.nan
+        for (inverted, factor), operand in zip(expr.factors, operands, strict=True):
+            interval = self.intervals.of(factor)
+            defined = defined & ~interval.nan
             if inverted:
-                defined = defined & ~found.holds_zero
+                defined = defined & ~interval.holds_zero
             else:
-                zero = zero | part
+                zero = zero | operand
         return zero & defined

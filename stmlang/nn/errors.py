@@ -46,74 +46,74 @@ def require_floats(name: str, array: Any) -> Array:
     return array if isinstance(array, jax.Array) else jnp.asarray(array)
 
 
-def require_names(what: str, given: Any, wanted: list[str]) -> Mapping[str, Any]:
+def require_names(what: str, value: Any, expected: list[str]) -> Mapping[str, Any]:
     """The dictionary, if its names are those wanted. Raises SpecError (STM5202, STM5203) with both if not."""
-    if not isinstance(given, Mapping):
-        raise call_error("STM5203", f"`{what}` must be a dictionary of arrays by name, not {type(given).__name__}")
-    found = cast(Mapping[Any, Any], given)
-    if set(found) != set(wanted):
-        raise call_error("STM5202", f"`{what}` must hold {sorted(wanted)}, not {sorted(found, key=str)}")
-    return found
+    if not isinstance(value, Mapping):
+        raise call_error("STM5203", f"`{what}` must be a dictionary of arrays by name, not {type(value).__name__}")
+    arrays = cast(Mapping[Any, Any], value)
+    if set(arrays) != set(expected):
+        raise call_error("STM5202", f"`{what}` must hold {sorted(expected)}, not {sorted(arrays, key=str)}")
+    return arrays
 
 
 # --- what a layer is made of
 
 
-def require_size(name: str, given: Any, least: int = 1) -> int:
+def require_size(name: str, value: Any, least: int = 1) -> int:
     """A size: a whole number. Raises SpecError (STM5208) for anything else."""
-    number = whole_number(given)
+    number = whole_number(value)
     if number is None or not least <= number <= LARGEST:
-        raise call_error("STM5208", f"`{name}` must be a whole number from {least} to 2^31 - 1, not {given!r:.80}")
+        raise call_error("STM5208", f"`{name}` must be a whole number from {least} to 2^31 - 1, not {value!r:.80}")
     return number
 
 
-def require_type(name: str, given: Any) -> Any:
+def require_type(name: str, value: Any) -> Any:
     """A data type of floating point numbers that JAX has. Raises SpecError: STM5207 for float64 while it is switched off,
     STM5208 for anything else."""
     try:
-        found = jnp.dtype(given)
+        dtype = jnp.dtype(value)
     except TypeError:
-        found = None
-    if found is None or not jnp.issubdtype(found, jnp.floating):
-        message = f"`{name}` must be of floating point numbers, not {given!r:.80}"
+        dtype = None
+    if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
+        message = f"`{name}` must be of floating point numbers, not {value!r:.80}"
         raise call_error("STM5208", message, help="such as `jnp.float32`")
-    require_dtype(found.name)
-    return found
+    require_dtype(dtype.name)
+    return dtype
 
 
-def require_epsilon(given: Any) -> float:
+def require_epsilon(value: Any) -> float:
     """What is added before a root is taken: a finite number, not negative. Raises SpecError (STM5208) for anything else."""
-    number = plain(given)
+    number = plain(value)
     if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < math.inf:
         return float(number)
-    raise call_error("STM5208", f"`eps` must be a finite number that is not negative, not {given!r:.80}", help="such as 1e-5")
+    raise call_error("STM5208", f"`eps` must be a finite number that is not negative, not {value!r:.80}", help="such as 1e-5")
 
 
-def require_probability(name: str, given: Any) -> float:
+def require_probability(name: str, value: Any) -> float:
     """A probability below one. Raises SpecError (STM5208) for anything else."""
-    number = plain(given)
+    number = plain(value)
     if isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number < 1:
         return float(number)
-    raise call_error("STM5208", f"`{name}` must be a probability, from 0 to below 1, not {given!r:.80}", help="such as 0.1")
+    raise call_error("STM5208", f"`{name}` must be a probability, from 0 to below 1, not {value!r:.80}", help="such as 0.1")
 
 
-def require_key(given: Any) -> PRNGKeyArray:
+def require_key(value: Any) -> PRNGKeyArray:
     """A key for random numbers, of either kind that JAX has. Raises SpecError (STM5208) for anything else."""
-    if is_array(given):
-        typed = jnp.issubdtype(given.dtype, jax.dtypes.prng_key)
-        if (typed and given.ndim == 0) or (given.dtype == jnp.uint32 and given.ndim == 1):
-            return given
-    shown = f"an array {given.dtype}{list(given.shape)}" if is_array(given) else f"{given!r:.80}"
+    if is_array(value):
+        typed = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+        if (typed and value.ndim == 0) or (value.dtype == jnp.uint32 and value.ndim == 1):
+            return value
+    shown = f"an array {value.dtype}{list(value.shape)}" if is_array(value) else f"{value!r:.80}"
     help = "make one with `jax.random.key(0)`; for several layers split it, and map with `jax.vmap`"
     raise call_error("STM5208", f"`key` must be one key of `jax.random`, not {shown}", help=help)
 
 
-def require_scan(name: str, given: Scanned) -> Scanned:
+def require_scan(name: str, value: Scanned) -> Scanned:
     """A compiled scan. Raises SpecError (STM5208) for anything else, such as a spec or an artifact."""
-    if isinstance(cast(Any, given), (CompiledScan, OpenScan, GraphScan)):
-        return given
+    if isinstance(cast(Any, value), (CompiledScan, OpenScan, GraphScan)):
+        return value
     help = "compile the spec: `stmlang.compile(...)`; an artifact holds one program and cannot be a layer"
-    raise call_error("STM5208", f"`{name}` must be a compiled scan, not {type(given).__name__}", help=help)
+    raise call_error("STM5208", f"`{name}` must be a compiled scan, not {type(value).__name__}", help=help)
 
 
 def require_countable(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -130,19 +130,19 @@ class ScanLayer(eqx.Module):
             raise call_error("STM5202", message, help="say so: `ScanLayer(op, dim, edge_dim=..., key=key)`")
         dtype = widest(op.dtype)
         heads = scan.heads * (len(scan.directions) if scan.combine == "concat" else 1)
-        parts = jax.random.split(key, 5)
+        keys = jax.random.split(key, 5)
         self.op, self.dim, self.edge_dim = op, dim, edge_dim
-        self.query = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[0])
-        self.key = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=parts[1])
-        self.value = Projection(scan.heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=parts[2])
-        self.leaves = Leaves(scan, dim, edge_dim, dtype=dtype, key=parts[3])
+        self.query = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=keys[0])
+        self.key = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=keys[1])
+        self.value = Projection(scan.heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=keys[2])
+        self.leaves = Leaves(scan, dim, edge_dim, dtype=dtype, key=keys[3])
         self.norm = _norm(norm, (heads, scan.value), eps, dtype)
         self.activation = None if gate is None else cast(Activation, word("gate", gate, get_args(Activation)))
         own = jax.random.fold_in(key, 1)
         self.gate = None if gate is None else Projection(heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=own)
         probability = require_probability("dropout", dropout)
         self.dropout = eqx.nn.Dropout(probability) if probability > 0 else None
-        self.out = normal(parts[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
+        self.out = normal(keys[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
 
     def __call__(
         self,
@@ -189,16 +189,16 @@ class ScanLayer(eqx.Module):
             states = return_state or initial is not None
             mask = require_mask(op.scan, op.node_shape, mask, states=states)
             x = _masked(x, mask)
-        parts = {"query": self.query, "key": self.key, "value": self.value}
+        projections = {"query": self.query, "key": self.key, "value": self.value}
         if self.gate is not None:
-            parts["gate"] = self.gate
-        weights = {name: part.weight for name, part in parts.items()}
+            projections["gate"] = self.gate
+        weights = {name: projection.weight for name, projection in projections.items()}
         op, multiplied, gates = self._multiplied(x, weights, edge_features, end_features, given, on)
-        found = {name: part.of(multiplied[name], op.dtype) for name, part in parts.items()}
-        query = found["query"] * op.scan.key**-0.5
-        called = op(query, found["key"], found["value"], gates, initial, return_state, mask)
+        projected = {name: projection.of(multiplied[name], op.dtype) for name, projection in projections.items()}
+        query = projected["query"] * op.scan.key**-0.5
+        called = op(query, projected["key"], projected["value"], gates, initial, return_state, mask)
         mixed, state = called if return_state else (called, None)
-        y = self._project(mixed, found.get("gate"), x)
+        y = self._project(mixed, projected.get("gate"), x)
         return (y if mask is None else _masked(y, mask)), state
 
     def _dropped(self, y: Array, key: PRNGKeyArray | None) -> Array:
@@ -239,19 +239,19 @@ class ScanLayer(eqx.Module):
         edges, ends = self._edges(op, edge_features, end_features)
         known = self.leaves.given(given, op)
         of_nodes, of_edges = self.leaves.weights(self.dim, self.edge_dim)
-        wanted: dict[Any, Array] = {**inputs, **of_nodes}
+        weights: dict[Any, Array] = {**inputs, **of_nodes}
         if ends is not None and once:
-            wanted |= {("ends", place): weight for place, weight in of_edges.items()}
-        found = products(x.astype(op.dtype), wanted)
-        by_place = {place: found[place] for place in of_nodes}
+            weights |= {("ends", place): weight for place, weight in of_edges.items()}
+        multiplied = products(x.astype(op.dtype), weights)
+        by_place = {place: multiplied[place] for place in of_nodes}
         if edges is not None:
             by_place |= products(edges, of_edges)
         if ends is not None:
-            at_ends = {place: found["ends", place] for place in of_edges} if once else products(ends, of_edges)
+            at_ends = {place: multiplied["ends", place] for place in of_edges} if once else products(ends, of_edges)
             tables = EdgeTables.of(op)
             assert tables is not None
             by_place |= {place: by_place[place] + tables.between(at_ends[place]) for place in of_edges}
-        return op, {name: found[name] for name in inputs}, self.leaves(by_place, known, op)
+        return op, {name: multiplied[name] for name in inputs}, self.leaves(by_place, known, op)
 
     def _edges(
         self, op: CompiledScan, edge_features: Array | None, end_features: Array | None
@@ -307,16 +307,16 @@ ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
 }
 
 
-def _norm(given: object, shape: tuple[int, int], eps: float, dtype: jnp.dtype) -> Norm | None:
+def _norm(norm: object, shape: tuple[int, int], eps: float, dtype: jnp.dtype) -> Norm | None:
     """What a layer's `norm` stands for. A function is held so that it is no leaf of the layer."""
-    if given is None:
+    if norm is None:
         return None
-    if isinstance(given, eqx.Module) and callable(given):
-        return cast(Norm, given)
-    if callable(given):
-        return jax.tree_util.Partial(given)
-    if given != "rms":
-        message = f"unknown norm {given!r:.80}"
+    if isinstance(norm, eqx.Module) and callable(norm):
+        return cast(Norm, norm)
+    if callable(norm):
+        return jax.tree_util.Partial(norm)
+    if norm != "rms":
+        message = f"unknown norm {norm!r:.80}"
         raise call_error("STM5010", message, help='"rms", None for none, or a function of `(*nodes, head, value)`')
     return RMSNorm(shape, eps=eps, dtype=dtype)
 

@@ -77,8 +77,8 @@ class Leaves(eqx.Module):
             start = 0
             for number, feature in enumerate(leaf.features):
                 width = dim if feature.index is None else edge_dim
-                part = self.weight[leaf.name][..., start : start + width]
-                (of_nodes if feature.index is None else of_edges)[leaf.name, number] = part
+                columns = self.weight[leaf.name][..., start : start + width]
+                (of_nodes if feature.index is None else of_edges)[leaf.name, number] = columns
                 start += width
         return of_nodes, of_edges
 
@@ -86,9 +86,9 @@ class Leaves(eqx.Module):
         """The values of leaves that the spec declares as `given`, for the compiled scan `op`. Raises SpecError (STM5201 to
         STM5205) where they are not what it takes."""
         shapes = op.signature.gates
-        wanted = [leaf.name for leaf in self.leaves if leaf.kind == "given"]
-        found = require_names("given", given, wanted)
-        return {name: require_array(f'given["{name}"]', found[name], shapes[name]) for name in wanted}
+        names = [leaf.name for leaf in self.leaves if leaf.kind == "given"]
+        arrays = require_names("given", given, names)
+        return {name: require_array(f'given["{name}"]', arrays[name], shapes[name]) for name in names}
 
     def __call__(self, products: Mapping[Place, Array], given: Mapping[str, Array], op: CompiledScan) -> dict[str, Array]:
         """The leaves' values, by name and of the shapes that the compiled scan `op` takes as its gates. `products` are those of
@@ -127,19 +127,19 @@ class Leaves(eqx.Module):
 
 def _at_sites(leaf: Leaf, products: Mapping[Place, Array], tables: EdgeTables, *, forward: bool) -> Array:
     """`W f` for one direction of a ragged topology, `(sites, head, *indices)`: products gathered to the sites."""
-    parts: list[Array] = []
+    blocks: list[Array] = []
     for number, feature in enumerate(leaf.features):
         site = site_of(leaf)
         table = (
             tables.node(site, forward=forward) if feature.index is None else tables.edge(site, feature.index, forward=forward)
         )
         product = products[leaf.name, number]
-        parts.append(product if table is None else take(product, table, 0))
-    return _summed(parts)
+        blocks.append(product if table is None else take(product, table, 0))
+    return _summed(blocks)
 
 
-def _summed(parts: list[Array]) -> Array:
-    return sum(parts[1:], parts[0])
+def _summed(summands: list[Array]) -> Array:
+    return sum(summands[1:], summands[0])
 
 
 def products(features: Float[Array, "*sites features"], weights: Mapping[Key, Array]) -> dict[Key, Array]:
@@ -152,8 +152,8 @@ def products(features: Float[Array, "*sites features"], weights: Mapping[Key, Ar
     axes = ((-1,), (-1,))
     product = jnp.tensordot(features, together.astype(features.dtype), axes=axes, preferred_element_type=together.dtype)
     # Slices would do, but the derivative of each is as wide as all together.
-    parts = jax.lax.split(product, [prod(shape) for shape in shapes], axis=product.ndim - 1)
-    return {key: part.reshape(*features.shape[:-1], *shape) for key, part, shape in zip(weights, parts, shapes, strict=True)}
+    pieces = jax.lax.split(product, [prod(shape) for shape in shapes], axis=product.ndim - 1)
+    return {key: piece.reshape(*features.shape[:-1], *shape) for key, piece, shape in zip(weights, pieces, shapes, strict=True)}
 
 
 def parameter_shape(scan: Scan, leaf: Leaf) -> tuple[int, ...]:

@@ -52,7 +52,7 @@ class EdgeTables(NamedTuple):
         if sites.line is None:
             return EdgeTables(jnp.asarray(tail), jnp.asarray(head), None, None, None)
         incoming, outgoing = (sites.line.into, sites.line.out)[::sense]
-        ends = (jnp.asarray(part) for part in (tail, head, incoming, outgoing, sites.line.node))
+        ends = (jnp.asarray(table) for table in (tail, head, incoming, outgoing, sites.line.node))
         return EdgeTables(*ends)
 
     def node(self, site: Site, *, forward: bool) -> Int32[Array, " sites"] | None:

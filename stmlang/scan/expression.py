@@ -248,7 +248,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         case Apply(arguments=arguments) | Split(arguments=arguments):
             return arguments
         case Sum(terms=pairs) | Product(factors=pairs):
-            return tuple(part for _, part in pairs)
+            return tuple(operand for _, operand in pairs)
         case Power(base=base, exponent=exponent):
             return (base, exponent)
         case Reduce(argument=argument) | Normalize(argument=argument) | Finite(argument=argument):
@@ -282,7 +282,7 @@ def free_indices(expr: Expr) -> tuple[Index, ...]:
         case LineMask():
             return ("out", "in")
         case Split(arguments=arguments):
-            return ordered({"out", *(index for part in arguments for index in free_indices(part))})
+            return ordered({"out", *(index for operand in arguments for index in free_indices(operand))})
         case Reduce(over=over, argument=argument):
             return ordered({index for index in free_indices(argument) if index != over})
         case Spectral(argument=argument):
@@ -290,6 +290,6 @@ def free_indices(expr: Expr) -> tuple[Index, ...]:
         case Normalize(over=over, argument=argument):
             return ordered({over, *free_indices(argument)})
         case Apply() | Sum() | Product() | Power() | Finite():
-            return ordered({index for part in children(expr) for index in free_indices(part)})
+            return ordered({index for operand in children(expr) for index in free_indices(operand)})
         case _:
             assert_never(expr)

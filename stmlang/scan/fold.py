@@ -40,37 +40,37 @@ def fold(expr: Expr, rule: Callable[[Expr, tuple[Fact, ...]], Fact], known: dict
         if id(top) in known:
             stack.pop()
             continue
-        missing = [part for part in children(top) if id(part) not in known]
+        missing = [operand for operand in children(top) if id(operand) not in known]
         if missing:
             stack.extend(missing)
             continue
         stack.pop()
-        known[id(top)] = (top, rule(top, tuple(known[id(part)][1] for part in children(top))))
+        known[id(top)] = (top, rule(top, tuple(known[id(operand)][1] for operand in children(top))))
     return known[id(expr)][1]
 
 
-def rebuilt(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+def rebuilt(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
     """The expression with other parts."""
     match expr:
         case Number() | LeafRef() | InputRef() | GateRef() | Eye() | Degree() | LineMask():
             return expr
         case Apply(function=function, span=span):
-            return Apply(function, parts, span)
+            return Apply(function, operands, span)
         case Sum(terms=terms, span=span):
-            return Sum(tuple((sign, part) for (sign, _), part in zip(terms, parts, strict=True)), span)
+            return Sum(tuple((sign, operand) for (sign, _), operand in zip(terms, operands, strict=True)), span)
         case Product(factors=factors, span=span):
-            return Product(tuple((inverted, part) for (inverted, _), part in zip(factors, parts, strict=True)), span)
+            return Product(tuple((inverted, operand) for (inverted, _), operand in zip(factors, operands, strict=True)), span)
         case Power(span=span):
-            return Power(parts[0], parts[1], span)
+            return Power(operands[0], operands[1], span)
         case Reduce(kind=kind, over=over, span=span):
-            return Reduce(kind, over, parts[0], span)
+            return Reduce(kind, over, operands[0], span)
         case Normalize(kind=kind, over=over, span=span):
-            return Normalize(kind, over, parts[0], span)
+            return Normalize(kind, over, operands[0], span)
         case Split(span=span):
-            return Split(parts, span)
+            return Split(operands, span)
         case Finite(span=span):
-            return Finite(parts[0], span)
+            return Finite(operands[0], span)
         case Spectral(pairs=pairs, span=span):
-            return Spectral(pairs, parts[0], span)
+            return Spectral(pairs, operands[0], span)
         case _:
             assert_never(expr)

@@ -97,11 +97,11 @@ def ports(topology: Topology) -> tuple[Port, ...]:
         case Static() | CompleteTree() | FromFile() | Runtime():
             return (Port("edge", True),)
         case Product(factors=factors):
-            found = [port for factor in factors for port in ports(factor)]
-            if sum(port.ragged for port in found) > 1:
-                count = iter(range(1, len(found) + 1))
-                found = [Port(f"edge{next(count)}", True) if port.ragged else port for port in found]
-            return tuple(found)
+            all_ports = [port for factor in factors for port in ports(factor)]
+            if sum(port.ragged for port in all_ports) > 1:
+                count = iter(range(1, len(all_ports) + 1))
+                all_ports = [Port(f"edge{next(count)}", True) if port.ragged else port for port in all_ports]
+            return tuple(all_ports)
         case _:
             assert_never(topology)
 

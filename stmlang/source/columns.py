@@ -29,9 +29,9 @@ def table(rows: Sequence[Row], left: Collection[int], width: int | None = None, 
     if width is None or max(map(len, columns(rows, left))) <= width:
         return columns(rows, left)
     last, dropped = len(rows[0]) - 1, list[int]()
-    wanted = min(LEAST, _widths(rows)[last])
+    least = min(LEAST, _widths(rows)[last])
     for column in spare:
-        if _room(rows, dropped, width) >= wanted:
+        if _room(rows, dropped, width) >= least:
             break
         dropped.append(column)
     kept = [column for column in range(last) if column not in dropped]
@@ -39,9 +39,9 @@ def table(rows: Sequence[Row], left: Collection[int], width: int | None = None, 
     room, start = _room(rows, dropped, width), max(map(len, numbers)) + 2
     lines: list[str] = []
     for number, (line, row) in enumerate(zip(numbers, rows, strict=True)):
-        if room >= wanted:
+        if room >= least:
             first, *rest = textwrap.wrap(row[last], room, break_on_hyphens=False) or [""]
-            lines += [f"{line:{start}}{first}".rstrip(), *(" " * start + part for part in rest)]
+            lines += [f"{line:{start}}{first}".rstrip(), *(" " * start + continued for continued in rest)]
         else:
             words = row[last] if number else ""
             indent = " " * DEEPER
@@ -57,11 +57,11 @@ def wrapped(text: str, width: int | None, hang: int = DEEPER) -> list[str]:
     lines = text.split("\n")
     if width is None:
         return lines
-    found: list[str] = []
+    shown: list[str] = []
     for line in lines:
         indent = " " * (len(line) - len(line.lstrip()))
         deeper = indent + " " * hang
-        parts = textwrap.wrap(
+        pieces = textwrap.wrap(
             line.strip(),
             max(width, LEAST + len(deeper)),
             initial_indent=indent,
@@ -69,8 +69,8 @@ def wrapped(text: str, width: int | None, hang: int = DEEPER) -> list[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
-        found += [line] if len(line) <= width or not parts else parts
-    return found
+        shown += [line] if len(line) <= width or not pieces else pieces
+    return shown
 
 
 def _widths(rows: Sequence[Row]) -> list[int]:

@@ -70,12 +70,12 @@ LEAST_STEM = 3
 
 def _families(text: str) -> dict[str, list[tuple[int, int]]]:
     """Of each word the families that it belongs to, with the number of its meaning there."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    members: dict[str, list[tuple[int, int]]] = {}
     for family, line in enumerate(text.strip().splitlines()):
         for meaning, forms in enumerate(line.split()):
             for form in forms.split("/"):
-                found.setdefault(form, []).append((family, meaning))
-    return found
+                members.setdefault(form, []).append((family, meaning))
+    return members
 
 
 FAMILIES = _families(APART)
@@ -96,7 +96,7 @@ def opposed(name: str, candidate: str, distance: Distance) -> bool:
         return True
     words = [re.findall(r"[^\W\d_]+", text) for text in (name, candidate)]
     if len(words[0]) == len(words[1]):
-        return any(_apart(one, other, distance) for one, other in zip(*words, strict=True) if one != other)
+        return any(_apart(word, other, distance) for word, other in zip(*words, strict=True) if word != other)
     return False
 
 
@@ -115,8 +115,8 @@ def _apart(word: str, candidate: str, distance: Distance) -> bool:
 
 def _exchanged(word: str, candidate: str) -> bool:
     """Whether a part that has a meaning of its own is exchanged for one of its family: `argmin`, `argmax`."""
-    parts = (part for part in FAMILIES if len(part) >= LEAST_STEM and part in word)
-    return any(word.replace(part, other) == candidate for part in parts for other in _others(part))
+    stems = (stem for stem in FAMILIES if len(stem) >= LEAST_STEM and stem in word)
+    return any(word.replace(stem, other) == candidate for stem in stems for other in _others(stem))
 
 
 def _others(word: str) -> list[str]:

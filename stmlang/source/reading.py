@@ -92,17 +92,17 @@ def decode(data: bytes, name: str) -> SourceFile:
 def from_text(text: str, name: str = "<text>") -> SourceFile:
     """A text that is in memory already. Raises `SpecError` (STM0004 to STM0006)."""
     text = text.removeprefix(_BYTE_ORDER_MARK)
-    if (found := _SURROGATE.search(text)) is not None:
+    if (match := _SURROGATE.search(text)) is not None:
         readable = SourceFile(name, _SURROGATE.sub("\ufffd", text))
-        message = f"U+{ord(found.group()):04X} is half of a character and not UTF-8"
-        raise _error("STM0005", message, Span(readable, found.start(), found.end()))
+        message = f"U+{ord(match.group()):04X} is half of a character and not UTF-8"
+        raise _error("STM0005", message, Span(readable, match.start(), match.end()))
     if len(text) > MAX_BYTES or len(text.encode("utf-8")) > MAX_BYTES:
         raise _too_large(name)
     source = SourceFile(name, text)
-    if (found := _CONTROL.search(text)) is not None:
-        span = Span(source, found.start(), found.end())
-        help = "the file looks like UTF-16 or is not a text: save it as UTF-8" if found.group() == "\0" else "remove it"
-        raise _error("STM0006", f"control character U+{ord(found.group()):04X}", span, help)
+    if (match := _CONTROL.search(text)) is not None:
+        span = Span(source, match.start(), match.end())
+        help = "the file looks like UTF-16 or is not a text: save it as UTF-8" if match.group() == "\0" else "remove it"
+        raise _error("STM0006", f"control character U+{ord(match.group()):04X}", span, help)
     return source
 
 

@@ -19,7 +19,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     candidate that comes first, unless they are opposites, of which none is guessed. What says something else than the name,
     such as its opposite, is no misspelling of it, however alike the two are.
     """
-    found: list[str] = []
+    closest: list[str] = []
     limit = min(4, max(1, len(name) // 3))
     for candidate in candidates:
         if candidate == name:
@@ -30,11 +30,11 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
         distance = edit_distance(name.lower(), candidate.lower(), limit)
         if distance > limit or distance >= min(len(name), len(candidate)) or opposed(name, candidate, _distance):
             continue
-        found = [*found, candidate] if distance == limit and found else [candidate]
+        closest = [*closest, candidate] if distance == limit and closest else [candidate]
         limit = distance
-    if not found or any(opposed(other, found[0], _distance) for other in found[1:]):
+    if not closest or any(opposed(other, closest[0], _distance) for other in closest[1:]):
         return None
-    return found[0]
+    return closest[0]
 
 
 def did_you_mean(name: object, candidates: Iterable[str], form: str = "{}", instead: Mapping[str, str] = EMPTY) -> str | None:

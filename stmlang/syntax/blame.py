@@ -97,9 +97,9 @@ class _Blame:
             self._outside,
             self._two_signs,
         ):
-            found = case()
-            if found is not None:
-                return found
+            special = case()
+            if special is not None:
+                return special
         return self._general()
 
     def _reserved(self) -> Diagnostic | None:
@@ -365,8 +365,8 @@ class _Blame:
         return replaced(f"functions are called by their names alone: `{shortened(name.text)}`", span, "")
 
     def _general(self) -> Diagnostic:
-        wanted = self._wanted()
-        message = f"{wanted} expected{self._after()}, found {self._found()}" if wanted else f"unexpected {self._found()}"
+        expected = self._wanted()
+        message = f"{expected} expected{self._after()}, found {self._found()}" if expected else f"unexpected {self._found()}"
         help = self._form()
         return (
             Diagnostic("STM0201", message, self._here(), help=help.text, fixes=help.fixes)

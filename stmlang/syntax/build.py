@@ -40,8 +40,8 @@ def _lists(values: Values) -> list[tuple[Any, ...]]:
 
 
 def _first_list(values: Values) -> tuple[Any, ...]:
-    found = _lists(values)
-    return found[0] if found else ()
+    lists = _lists(values)
+    return lists[0] if lists else ()
 
 
 def _entries(_: SourceFile, values: Values) -> tuple[Any, ...]:
@@ -118,7 +118,7 @@ def _lone_nodes(_: SourceFile, values: Values) -> tree.Arrow:
 def _arrow(file: SourceFile, values: Values) -> tree.Arrow:
     at = next(k for k, value in enumerate(values) if isinstance(value, Token))
     tails, heads = _first_list(values[:at]), _first_list(values[at:])
-    ends = [part.span for part in (*tails, *heads)]
+    ends = [name.span for name in (*tails, *heads)]
     span = Span(file, values[at].start, values[at].end)
     for end in ends:
         span = span.to(end)

@@ -228,24 +228,24 @@ def _render(entry: _Entry) -> list[str]:
         return [" " * indent + (entry.comment or "")]
     if entry.rows:
         return _as_broken(entry, indent)
-    parts = pieces(entry.tokens)
+    line = pieces(entry.tokens)
     if entry.pad:
-        sign = next(part for part in parts if part.kind == "EQUAL")
+        sign = next(piece for piece in line if piece.kind == "EQUAL")
         sign.space += entry.pad
-    return wrap(parts, indent)
+    return wrap(line, indent)
 
 
 def _as_broken(entry: _Entry, indent: int) -> list[str]:
     """A statement with comments inside keeps its line breaks, so that they stay where they belong."""
     lines: list[str] = []
-    parts = iter(spaced(entry.tokens))
+    remaining = iter(spaced(entry.tokens))
     depth = 0
     for row in entry.rows:
-        texts = list(islice(parts, len(row.tokens)))
-        closing = sum(1 for _ in takewhile(lambda part: part.kind in _CLOSING, texts))
+        texts = list(islice(remaining, len(row.tokens)))
+        closing = sum(1 for _ in takewhile(lambda piece: piece.kind in _CLOSING, texts))
         levels = max(0 if closing else 1, depth - closing) if lines else 0
         text = " " * (indent + INDENT * levels) + flat(texts)
-        depth += sum((part.kind in _OPENING) - (part.kind in _CLOSING) for part in texts)
+        depth += sum((piece.kind in _OPENING) - (piece.kind in _CLOSING) for piece in texts)
         if row.comment is not None:
             text += f"  {row.comment}" if texts else row.comment
         lines.append(text)

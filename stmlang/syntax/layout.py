@@ -341,12 +341,14 @@ class Layout:
 
     def _close_supplied(self, at: int) -> None:
         """Have the edit that writes a missing brace write the closing one too, which is missing as well."""
-        end, found = self._out[-1].end, self._lexed.diagnostics
+        end, diagnostics = self._out[-1].end, self._lexed.diagnostics
         edit = Edit(Span(self._lexed.source, end, end), "\n}")
-        for place, one in enumerate(found):
-            match one.fixes:
-                case (Rewrite(edits=edits),) if one.span is not None and one.span.start == at and one.code == "STM0201":
-                    found[place] = replace(one, fixes=(Rewrite((*edits, edit)),))
+        for place, diagnostic in enumerate(diagnostics):
+            match diagnostic.fixes:
+                case (Rewrite(edits=edits),) if (
+                    diagnostic.span is not None and diagnostic.span.start == at and diagnostic.code == "STM0201"
+                ):
+                    diagnostics[place] = replace(diagnostic, fixes=(Rewrite((*edits, edit)),))
                 case _:
                     pass
 

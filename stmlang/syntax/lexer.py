@@ -187,14 +187,14 @@ def _ascii_help(result: Lexed, text: str, end: int) -> str:
     """What to write for a name with letters beyond ASCII, which ends at `end`: accents dropped, Greek letters spelled out."""
     if text == "σ" and result.source.text[end : end + 1] == "(" and not re.search(r"\bdef[ \t]+σ", result.source.text):
         return "write `sigmoid`"
-    parts: list[str] = []
+    characters: list[str] = []
     for character in unicodedata.normalize("NFKD", text):
         words = unicodedata.name(character, "").split()
         if character.isascii():
-            parts.append(character)
+            characters.append(character)
         elif words[:1] == ["GREEK"] and words[2:3] == ["LETTER"]:
-            parts.append(words[3].lower() if words[1] == "SMALL" else words[3].capitalize())
-    spelled = "".join(parts)
+            characters.append(words[3].lower() if words[1] == "SMALL" else words[3].capitalize())
+    spelled = "".join(characters)
     if unicodedata.normalize("NFKD", text[-1]).isdigit() and not text[-1].isascii():
         return "a power is written `^`, as in `x^2`"
     return f"write {quoted(spelled)}" if spelled.isidentifier() else "names are made of a-z, A-Z, 0-9 and `_`"

@@ -35,7 +35,11 @@ def parse_tokens(source: SourceFile) -> tuple[tree.File, list[Token]]:
     items = automaton.run()
     # What a statement of another language goes on with is wrong only as a part of it.
     foreign = automaton.foreign
-    lexical = [one for one in lexed.diagnostics if one.span is None or not any(one.span.start in part for part in foreign)]
+    lexical = [
+        diagnostic
+        for diagnostic in lexed.diagnostics
+        if diagnostic.span is None or not any(diagnostic.span.start in region for region in foreign)
+    ]
     diagnostics = lexical + automaton.diagnostics
     if diagnostics:
         raise SpecError(_in_order(diagnostics)[:MAX_ERRORS])
@@ -43,7 +47,9 @@ def parse_tokens(source: SourceFile) -> tuple[tree.File, list[Token]]:
 
 
 def _in_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
-    return sorted(diagnostics, key=lambda found: (found.span.start, found.span.end) if found.span else (0, 0))
+    return sorted(
+        diagnostics, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end) if diagnostic.span else (0, 0)
+    )
 
 
 class _Automaton:
@@ -71,10 +77,10 @@ class _Automaton:
                 at += 1
                 continue
             if token.kind != "BROKEN":
-                found = blame(self._source, self._tokens, at, self._expected(), len(self._marks) > 1)
-                if found.code != OUTSIDE or not self._goes_on(at):
-                    self.diagnostics.append(found)
-                if found.code in (FOREIGN, OUTSIDE):
+                diagnostic = blame(self._source, self._tokens, at, self._expected(), len(self._marks) > 1)
+                if diagnostic.code != OUTSIDE or not self._goes_on(at):
+                    self.diagnostics.append(diagnostic)
+                if diagnostic.code in (FOREIGN, OUTSIDE):
                     self.foreign.append(range(token.start, self._tokens[self._end(at)].start))
             at = self._recover(at)
         return ()

@@ -44,14 +44,14 @@ def _operands(node: tree.Expression) -> tuple[tree.Expression, ...]:
         case tree.Negate(operand=operand):
             return (operand,)
         case tree.Sum(terms=pairs) | tree.Product(factors=pairs):
-            return tuple(part for _, part in pairs)
+            return tuple(value for _, value in pairs)
         case tree.Power(base=base, exponent=exponent):
             return (base, exponent)
         case _:
             assert_never(node)
 
 
-def _write(node: tree.Expression, parts: Sequence[tuple[int, str]]) -> tuple[int, str]:
+def _write(node: tree.Expression, operands: Sequence[tuple[int, str]]) -> tuple[int, str]:
     """How tightly a node binds, and its text, given those of its operands."""
     match node:
         case tree.Number(value=value):
@@ -59,34 +59,34 @@ def _write(node: tree.Expression, parts: Sequence[tuple[int, str]]) -> tuple[int
         case tree.Reference(name=name):
             return _OPERAND, name.text
         case tree.Indexed(base=base, indices=indices):
-            text = parts[0][1] if isinstance(base, tree.Reference | tree.Call | tree.Number) else f"({parts[0][1]})"
+            text = operands[0][1] if isinstance(base, tree.Reference | tree.Call | tree.Number) else f"({operands[0][1]})"
             return _OPERAND, f"{text}[{show_indices(indices)}]"
         case tree.Call(function=function, arguments=arguments):
             named = [f"{argument.name.text} = " if argument.name else "" for argument in arguments]
-            inside = ", ".join(name + text for name, (_, text) in zip(named, parts, strict=True))
+            inside = ", ".join(name + text for name, (_, text) in zip(named, operands, strict=True))
             return _OPERAND, f"{function.text}({inside})"
         case tree.Negate():
-            return _PREFIX, "-" + _bracketed(parts[0], _PREFIX)
+            return _PREFIX, "-" + _bracketed(operands[0], _PREFIX)
         case tree.Sum(terms=terms):
-            return _SUM, _joined(terms, parts, "+", "-", _PRODUCT)
+            return _SUM, _joined(terms, operands, "+", "-", _PRODUCT)
         case tree.Product(factors=factors):
-            return _PRODUCT, _joined(factors, parts, "*", "/", _PREFIX)
+            return _PRODUCT, _joined(factors, operands, "*", "/", _PREFIX)
         case tree.Power():
-            return _POWER, f"{_bracketed(parts[0], _OPERAND)} ^ {_bracketed(parts[1], _PREFIX)}"
+            return _POWER, f"{_bracketed(operands[0], _OPERAND)} ^ {_bracketed(operands[1], _PREFIX)}"
         case _:
             assert_never(node)
 
 
-def _bracketed(part: tuple[int, str], at_least: int) -> str:
-    return part[1] if part[0] >= at_least else f"({part[1]})"
+def _bracketed(operand: tuple[int, str], at_least: int) -> str:
+    return operand[1] if operand[0] >= at_least else f"({operand[1]})"
 
 
 def _joined(
-    pairs: Sequence[tuple[bool, Any]], parts: Sequence[tuple[int, str]], plain: str, inverse: str, at_least: int
+    pairs: Sequence[tuple[bool, Any]], operands: Sequence[tuple[int, str]], plain: str, inverse: str, at_least: int
 ) -> str:
-    texts = [_bracketed(parts[0], at_least)]
-    for (inverted, _), part in zip(pairs[1:], parts[1:], strict=True):
-        texts += [inverse if inverted else plain, _bracketed(part, at_least)]
+    texts = [_bracketed(operands[0], at_least)]
+    for (inverted, _), operand in zip(pairs[1:], operands[1:], strict=True):
+        texts += [inverse if inverted else plain, _bracketed(operand, at_least)]
     return " ".join(texts)
 
 
@@ -176,7 +176,7 @@ def _outline_entry(entry: tree.SizeParameter | tree.Limit | tree.Arrow) -> tuple
         case tree.Arrow(tails=tails, heads=heads, arrow=arrow):
             if not arrow:
                 return f"nodes {_names(tails)}", []
-            return "arrow " + " ".join(part for part in (_names(tails), "->", _names(heads)) if part), []
+            return "arrow " + " ".join(word for word in (_names(tails), "->", _names(heads)) if word), []
         case _:
             assert_never(entry)
 

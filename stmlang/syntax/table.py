@@ -50,12 +50,12 @@ def load() -> Table:
 
 def dump(table: Table) -> str:
     """The table as JSON, one rule or state a line."""
-    parts = {
+    tables = {
         "rules": [json.dumps(astuple(rule)) for rule in table.rules],
         "actions": [json.dumps(row) for row in table.actions],
         "gotos": [json.dumps(row) for row in table.gotos],
     }
-    lines = [f'"{name}": [\n' + ",\n".join(rows) + "\n]" for name, rows in parts.items()]
+    lines = [f'"{name}": [\n' + ",\n".join(rows) + "\n]" for name, rows in tables.items()]
     return "{\n" + ",\n".join([*lines, f'"end": {table.end}']) + "\n}\n"
 
 

@@ -41,41 +41,41 @@ class Piece:
 
 def spaced(tokens: Sequence[Token]) -> list[Piece]:
     """The tokens of a statement with the blanks between them."""
-    parts: list[Piece] = []
+    row: list[Piece] = []
     previous, first = "", tokens[0].kind if tokens else ""
     for token in tokens:
         kind = _kind(token, previous, first)
-        parts.append(Piece(kind, ";" if kind == "SEPARATOR" else token.text, _space(kind, previous, first)))
+        row.append(Piece(kind, ";" if kind == "SEPARATOR" else token.text, _space(kind, previous, first)))
         previous = kind
-    return parts
+    return row
 
 
 def pieces(tokens: Sequence[Token]) -> list[Piece]:
     """The tokens of a statement, spaced and grouped by brackets."""
     levels: list[list[Piece]] = [[]]
-    for part in spaced(tokens):
-        if part.kind not in _CLOSING or len(levels) == 1:
-            levels[-1].append(part)
-            if part.kind in _OPENING:
+    for piece in spaced(tokens):
+        if piece.kind not in _CLOSING or len(levels) == 1:
+            levels[-1].append(piece)
+            if piece.kind in _OPENING:
                 levels.append([])
             continue
         inside = levels.pop()
         bracket = levels[-1][-1]
         lead = inside[0].space if inside else 0
-        bracket.flat += " " * lead + flat(inside) + " " * part.space + part.flat
-        bracket.inside = inside if part.kind != "RBRACE" else None
+        bracket.flat += " " * lead + flat(inside) + " " * piece.space + piece.flat
+        bracket.inside = inside if piece.kind != "RBRACE" else None
     return levels[0]
 
 
-def flat(parts: Sequence[Piece]) -> str:
+def flat(row: Sequence[Piece]) -> str:
     """The pieces on one line."""
-    return "".join([" " * part.space + part.flat if at else part.flat for at, part in enumerate(parts)])
+    return "".join([" " * piece.space + piece.flat if at else piece.flat for at, piece in enumerate(row)])
 
 
-def wrap(parts: Sequence[Piece], indent: int) -> list[str]:
+def wrap(row: Sequence[Piece], indent: int) -> list[str]:
     """The lines of a statement that begins at a column."""
     writer = _Writer(indent)
-    writer.sequence(parts, indent + INDENT, 0)
+    writer.sequence(row, indent + INDENT, 0)
     return [*writer.lines, writer.line]
 
 
@@ -108,26 +108,26 @@ class _Writer:
         self.lines.append(self.line.rstrip())
         self._begin(indent)
 
-    def _put(self, part: Piece, text: str) -> None:
-        self.line += text if self.fresh else " " * part.space + text
+    def _put(self, piece: Piece, text: str) -> None:
+        self.line += text if self.fresh else " " * piece.space + text
         self.fresh = False
 
     def _room(self, width: int) -> bool:
         return len(self.line) + width <= WIDTH
 
-    def sequence(self, parts: Sequence[Piece], indent: int, reserve: int) -> None:
+    def sequence(self, row: Sequence[Piece], indent: int, reserve: int) -> None:
         """Put pieces; lines that this begins start at `indent`, and `reserve` columns stay free behind the last piece."""
-        text = flat(parts)
-        lead = 0 if self.fresh or not parts else parts[0].space
+        text = flat(row)
+        lead = 0 if self.fresh or not row else row[0].space
         if self._room(lead + len(text) + reserve):
-            if parts:
-                self._put(parts[0], text)
+            if row:
+                self._put(row[0], text)
             return
         for kinds in (("COMMA",), ("PLUS", "MINUS"), ("STAR", "SLASH")):
-            if any(part.kind in kinds for part in parts[:-1]):
-                self._fill(_split(parts, kinds), indent, reserve)
+            if any(piece.kind in kinds for piece in row[:-1]):
+                self._fill(_split(row, kinds), indent, reserve)
                 return
-        self._in_order(parts, reserve)
+        self._in_order(row, reserve)
 
     def _fill(self, segments: list[Sequence[Piece]], indent: int, reserve: int) -> None:
         """Put as many segments on each line as fit."""
@@ -142,25 +142,25 @@ class _Writer:
                 self._put(segment[0], segment[0].flat)
             self.sequence(segment[head:], indent, reserve if last else 0)
 
-    def _in_order(self, parts: Sequence[Piece], reserve: int) -> None:
+    def _in_order(self, row: Sequence[Piece], reserve: int) -> None:
         """Put pieces between which no break is allowed: break brackets instead, late ones first."""
-        rest = [0] * (len(parts) + 1)
-        for at in range(len(parts) - 1, -1, -1):
-            rest[at] = rest[at + 1] + parts[at].space + len(parts[at].flat)
-        last = max((at for at, part in enumerate(parts) if part.inside), default=-1)
-        for at, part in enumerate(parts):
-            alone, following = part.space + len(part.flat), rest[at + 1] + reserve
+        rest = [0] * (len(row) + 1)
+        for at in range(len(row) - 1, -1, -1):
+            rest[at] = rest[at + 1] + row[at].space + len(row[at].flat)
+        last = max((at for at, piece in enumerate(row) if piece.inside), default=-1)
+        for at, piece in enumerate(row):
+            alone, following = piece.space + len(piece.flat), rest[at + 1] + reserve
             fits = self._room(alone + following) or (at < last and self._room(alone))
-            if part.inside and not fits and self.indent < _DEEPEST:
-                self._bracket(part)
+            if piece.inside and not fits and self.indent < _DEEPEST:
+                self._bracket(piece)
             else:
-                self._put(part, part.flat)
+                self._put(piece, piece.flat)
 
-    def _bracket(self, part: Piece) -> None:
+    def _bracket(self, piece: Piece) -> None:
         """Put a bracket with its contents on lines of their own: on one, or each entry on one."""
-        outer, inside = self.indent, part.inside or []
-        self._put(part, part.flat[0])
-        closing = part.flat[-1]
+        outer, inside = self.indent, piece.inside or []
+        self._put(piece, piece.flat[0])
+        closing = piece.flat[-1]
         entries = [inside]
         if outer + INDENT + len(flat(inside)) > WIDTH:
             entries = _split(inside, ("COMMA",))
@@ -172,15 +172,15 @@ class _Writer:
         self.fresh = False
 
 
-def _split(parts: Sequence[Piece], kinds: tuple[str, ...]) -> list[Sequence[Piece]]:
+def _split(row: Sequence[Piece], kinds: tuple[str, ...]) -> list[Sequence[Piece]]:
     """The pieces cut at some kinds: commas stay with what is before them, operators with what is behind."""
     segments: list[Sequence[Piece]] = []
     start = 0
-    for at, part in enumerate(parts):
-        if part.kind in kinds:
-            cut = at if part.kind in OPERATORS else at + 1
+    for at, piece in enumerate(row):
+        if piece.kind in kinds:
+            cut = at if piece.kind in OPERATORS else at + 1
             if cut > start:
-                segments.append(parts[start:cut])
+                segments.append(row[start:cut])
             start = cut
-    segments.append(parts[start:])
+    segments.append(row[start:])
     return [segment for segment in segments if segment]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stmlang.check.definitions import parts
+from stmlang.check.definitions import subexpressions
 from stmlang.check.modules import Definition
 from stmlang.check.typing.arguments import arguments, resolved
 from stmlang.check.typing.context import Context
@@ -46,8 +46,8 @@ def written_in(expression: tree.Expression, scope: Scope) -> bool:
     stack, seen = [(expression, scope)], set[int]()
     while stack:
         top, where = stack.pop()
-        for part in parts(top):
-            match part:
+        for inner in subexpressions(top):
+            match inner:
                 case tree.Call(function=tree.Name(text="degree")):
                     return True
                 case tree.Call(function=function):

@@ -90,17 +90,17 @@ def _features(
         note = "`linear` maps features to the indices of its equation"
         context.error("STM2021", "`linear` is given no features", span, note, help="write `linear(x)`")
         return None
-    found: list[Feature | Value] = []
+    features: list[Feature | Value] = []
     sound = True
     for expression in written:
         feature = _feature(context, *resolved(expression, scope), site, depth)
-        if feature in found:
+        if feature in features:
             context.error(
                 "STM2021", f"`{expression.span.text}` is read twice", expression.span, "one weight for it says as much"
             )
-        sound = sound and feature is not None and feature not in found
-        found += [] if feature is None else [feature]
-    return tuple(found) if sound else None
+        sound = sound and feature is not None and feature not in features
+        features += [] if feature is None else [feature]
+    return tuple(features) if sound else None
 
 
 def _feature(context: Context, expression: tree.Expression, scope: Scope, site: Site, depth: int) -> Feature | Value | None:

@@ -28,12 +28,16 @@ class Value:
     degrees: bool = False
 
 
-def combined(expr: Expr, parts: Sequence[Value], without: frozenset[Index] = EMPTY, extra: frozenset[Index] = EMPTY) -> Value:
+def combined(
+    expr: Expr, operands: Sequence[Value], without: frozenset[Index] = EMPTY, extra: frozenset[Index] = EMPTY
+) -> Value:
     """The value of an expression made of parts: it has their free indices, less and plus some."""
-    free = EMPTY.union(*(part.free for part in parts)) - without | extra
-    weight = 1 + sum(part.weight for part in parts)
-    degrees = any(part.degrees for part in parts) and all(part.degrees or isinstance(part.expr, Number) for part in parts)
-    return Value(expr, free, weight, 1 + max((part.depth for part in parts), default=0), degrees)
+    free = EMPTY.union(*(operand.free for operand in operands)) - without | extra
+    weight = 1 + sum(operand.weight for operand in operands)
+    degrees = any(operand.degrees for operand in operands) and all(
+        operand.degrees or isinstance(operand.expr, Number) for operand in operands
+    )
+    return Value(expr, free, weight, 1 + max((operand.depth for operand in operands), default=0), degrees)
 
 
 def folded(value: Value) -> Value | None:
@@ -60,14 +64,14 @@ def folded(value: Value) -> Value | None:
     return Value(Number(result, value.expr.span), degrees=value.degrees) if math.isfinite(result) else None
 
 
-def _numbers(parts: Sequence[Expr]) -> list[float] | None:
+def _numbers(operands: Sequence[Expr]) -> list[float] | None:
     """The numbers that parts are, if all are."""
-    found: list[float] = []
-    for part in parts:
-        if not isinstance(part, Number):
+    numbers: list[float] = []
+    for operand in operands:
+        if not isinstance(operand, Number):
             return None
-        found.append(part.value)
-    return found
+        numbers.append(operand.value)
+    return numbers
 
 
 def _defined(compute: Callable[[], float]) -> float:

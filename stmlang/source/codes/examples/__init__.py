@@ -42,27 +42,29 @@ class Example:
 @cache
 def examples() -> Mapping[str, Example]:
     """By code."""
-    found: dict[str, Example] = {}
+    by_code: dict[str, Example] = {}
     for place in sorted(files(__name__).iterdir(), key=lambda place: place.name):
         if place.name.endswith(".txt"):
-            for part in place.read_text(encoding="utf-8").split("=== ")[1:]:
-                code, _, rest = part.partition("\n")
-                found[code] = _example(rest)
-    return found
+            for entry in place.read_text(encoding="utf-8").split("=== ")[1:]:
+                code, _, rest = entry.partition("\n")
+                by_code[code] = _example(rest)
+    return by_code
 
 
 def _example(text: str) -> Example:
-    parts: dict[str, str] = {}
-    for part in f"\n{text}".split("\n--- ")[1:]:
-        head, _, content = part.partition("\n")
-        parts[head] = content.strip("\n") + "\n"
-    if "how" in parts:
-        return Example(None, None, parts["how"].strip(), parts["instead"].strip())
-    return Example(_case(parts, "wrong"), _case(parts, "right"))
+    sections: dict[str, str] = {}
+    for section in f"\n{text}".split("\n--- ")[1:]:
+        head, _, content = section.partition("\n")
+        sections[head] = content.strip("\n") + "\n"
+    if "how" in sections:
+        return Example(None, None, sections["how"].strip(), sections["instead"].strip())
+    return Example(_case(sections, "wrong"), _case(sections, "right"))
 
 
-def _case(parts: Mapping[str, str], side: str) -> Case:
-    names = [head.removeprefix(f"{side} ") for head in parts if head.startswith(f"{side} ") and " set " not in head]
-    heads = [head for head in parts if head.startswith(f"{side} set ")] or [head for head in parts if head.startswith("set ")]
+def _case(sections: Mapping[str, str], side: str) -> Case:
+    names = [head.removeprefix(f"{side} ") for head in sections if head.startswith(f"{side} ") and " set " not in head]
+    heads = [head for head in sections if head.startswith(f"{side} set ")] or [
+        head for head in sections if head.startswith("set ")
+    ]
     settings = dict(head.rpartition("set ")[2].split("=") for head in heads)
-    return Case({name: parts[f"{side} {name}"] for name in names}, {name: int(value) for name, value in settings.items()})
+    return Case({name: sections[f"{side} {name}"] for name in names}, {name: int(value) for name, value in settings.items()})
