@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         "tree": _tree,
         "scan": _scan,
         "facts": _facts,
-        "plan": lambda given: _plan(given, with_facts=False),
+        "plan": lambda options: _plan(options, with_facts=False),
         "jaxpr": _program,
         "stablehlo": _program,
     }
@@ -53,11 +53,11 @@ def _show(arguments: argparse.Namespace, text: str) -> int:
 
 
 def _tree(arguments: argparse.Namespace) -> int:
-    from stmlang.cli.specs import open_door
+    from stmlang.cli.specs import open_named
     from stmlang.syntax.parser import parse
     from stmlang.syntax.show import show_tree
 
-    return _show(arguments, show_tree(parse(open_door(arguments.spec).source)))
+    return _show(arguments, show_tree(parse(open_named(arguments.spec).source)))
 
 
 def _scan(arguments: argparse.Namespace) -> int:

@@ -136,10 +136,10 @@ def _source(arguments: argparse.Namespace) -> Source:
 
     if arguments.spec is None:
         return generated()
-    from stmlang.cli.specs import open_door
+    from stmlang.cli.specs import open_named
     from stmlang.fuzz.contained import trials_of
 
-    return Source(trials_of(open_door(arguments.spec), arguments.settings, arguments.search_path))
+    return Source(trials_of(open_named(arguments.spec), arguments.settings, arguments.search_path))
 
 
 # --- looking

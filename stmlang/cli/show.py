@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """0. Raises SpecError where there is no such text."""
-    from stmlang.cli.specs import open_door
+    from stmlang.cli.specs import open_named
 
-    source = open_door(arguments.spec).source
+    source = open_named(arguments.spec).source
     if arguments.json:
         print_json({"spec": source.name, "text": source.text})
     else:

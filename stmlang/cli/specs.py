@@ -31,7 +31,7 @@ def read_source(name: str) -> SourceFile:
     return decode(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>") if name == STDIN else read(name)
 
 
-def open_door(spec: str) -> Spec:
+def open_named(spec: str) -> Spec:
     """A path, a name of the library or standard input; never the text itself. Raises SpecError where there is no such text."""
     from stmlang.check import Spec, open_spec
     from stmlang.check.search_path import place_of
@@ -47,14 +47,14 @@ def examine_spec(spec: str, settings: Mapping[str, int | float], search_path: Se
     """Everything there is to say about a spec. Raises SpecError only where there is no such text."""
     from stmlang.check import examine
 
-    return examine(open_door(spec), settings, search_path=search_path)
+    return examine(open_named(spec), settings, search_path=search_path)
 
 
 def load_spec(arguments: argparse.Namespace) -> Scan:
     """The checked scan of a spec; warnings are printed. Raises SpecError."""
     from stmlang.check import examine
 
-    spec = open_door(arguments.spec)
+    spec = open_named(arguments.spec)
     examined = examine(spec, arguments.settings, search_path=arguments.search_path, library_file=False)
     if examined.failed or examined.scan is None:
         raise SpecError(examined.diagnostics)

@@ -137,7 +137,7 @@ def _norm(scan: Scan, gates: Gates, expr: Expr, pairs: Pairs) -> Expr:
 
 
 def _by_axis(multiplied: list[Factor], pairs: Pairs) -> dict[Pair, list[Factor]] | None:
-    """The factors of a Kronecker product; None where a part has indices of several axes."""
+    """The factors of a Kronecker product; None where a factor has indices of several axes."""
     groups: dict[Pair, list[Factor]] = {pair: [] for pair in PAIRS if pair in pairs}
     for factor in multiplied:
         own = [pair for pair in groups if not set(pair).isdisjoint(free_indices(factor[1]))]
@@ -206,8 +206,8 @@ def _size(expr: Expr, span: Span) -> Expr:
     match expr:
         case Number(value=value):
             return Number(abs(value), span)
-        case Sum(terms=((_, part),)):
-            return _size(part, span)
+        case Sum(terms=((_, term),)):
+            return _size(term, span)
         case _:
             return Apply(Function.ABS, (expr,), span)
 
