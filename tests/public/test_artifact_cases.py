@@ -1,4 +1,9 @@
-"""C37: what was saved is found again by name, shape, data type and hash, and never by its place in a list.
+"""Checkpoints and artifacts of others, and what ours must do instead.
+
+C37 (NX-AI/xlstm#98, patrick-kidger/equinox#486 and #914). Two gates of a layer had been exchanged in the code; the fault
+could not be repaired, because checkpoints already written would then have loaded into the wrong gates. Files that hold leaves
+by their place shift by one where a field is added, and load two fields of one shape exchanged without a word. Here what was
+saved is found again by name, shape, data type and hash, and never by its place in a list.
 
 Checkpoints of layers and of training are files of issues to come; what they will rest on is tested here: a layer's parameters
 are keyed by the names of its spec's leaves, so that the order of declarations in a spec is nowhere to be seen.
@@ -145,6 +150,8 @@ MISMATCHES: dict[str, tuple[str, tuple[str, ...], Callable[[dict[str, Any]], dic
 
 @pytest.mark.parametrize("name", MISMATCHES)
 def test_C37_what_does_not_match_is_said_with_both_sides(name: str, op: CompiledScan, saved: Path) -> None:
+    """Parameters too few, too many, or of another shape or type are refused: what was saved and what was given are both
+    named."""
     code, both, change = MISMATCHES[name]
     q, k, v, gates = op.example(0)
     said = message(lambda: stmlang.load(saved)(q, k, v, change(gates)), code)

@@ -1,4 +1,14 @@
-"""Graphs that are given at run time: what is traced again, and that each gives in a batch what it gives by itself."""
+"""Graphs that are given at run time: what is traced again, and that each gives in a batch what it gives by itself.
+
+C19 (fla-org/flash-linear-attention#1147, also #758 and #1037; patrick-kidger/equinox#686 and #1062). A number that depends on
+the length was part of a program's key, so every new length compiled or tuned again, and training fell to a third of its
+speed. Here few buckets of sizes have a program each.
+
+C23 (pyg-team/pytorch_geometric#190). The number of nodes was guessed from the largest id that an edge names: an isolated last
+node shifted every graph behind it in the batch, and the numbers were wrong in silence. Here it is known or asked for.
+
+C25 (dmlc/dgl#134). A batch of graphs without cycles was said to have one. Here a batch is what its members are.
+"""
 
 from __future__ import annotations
 
@@ -201,6 +211,8 @@ def many(count: int) -> tuple[DAG, ...]:
 
 
 def test_C25_a_batch_has_no_cycle_and_the_levels_of_its_members() -> None:
+    """256 graphs of up to 40 nodes, in several components: no cycle, and each node at the level that it has in its own
+    graph."""
     dags = many(256)
     assert {dag.node_count for dag in dags} >= {1, 40}
     here = batch(dags)

@@ -1,7 +1,14 @@
 """Compiling: programs that do not grow, sizes and seeds that compile nothing anew, topology that is no constant.
 
-Here every size is a program of its own, compiled once. Lengths and graphs share programs where graphs are given at run time:
-`test_batch_cases.py`.
+C17 (jax-ml/jax#5354, also #18221 and #19498). Parallel scans took impractically long to compile, longer the longer the
+sequence and ten times that for complex numbers. Here a program grows with the logarithm of the length at most.
+
+C19 (fla-org/flash-linear-attention#1147, patrick-kidger/equinox#686 and #1062). Every new length, or a Python number that
+changed, compiled again. Here every size is a program of its own, compiled once. Lengths and graphs share programs where
+graphs are given at run time: `test_batch_cases.py`.
+
+C21 (jax-ml/jax#14655, openxla/xla#1652). The indices of a large sparse matrix, closed over by a function, became constants,
+which XLA folded for minutes. Here a graph's tables are arguments.
 """
 
 from __future__ import annotations
@@ -78,6 +85,7 @@ WAYS: dict[str, tuple[Way, str]] = {
     "strategy", ["recurrent", "chunkwise", *(pytest.param(name, marks=pytest.mark.slow) for name in ("linear", "delta"))]
 )
 def test_C17_programs_are_flat_above_the_piece(strategy: str) -> None:
+    """A strategy that cuts into pieces loops over them: longer sequences have more turns of the loop and the same program."""
     way, body = WAYS[strategy]
     counts = [equations(chain(BODIES[body], length, way)) for length in LENGTHS[1:]]
     assert counts[0] == counts[1]
@@ -93,6 +101,7 @@ def test_C17_merging_grows_with_the_logarithm() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES)
 def test_C17_65536_steps_compile(body: str) -> None:
+    """The longest of the case, forward and backward."""
     op = chain(BODIES[body], LENGTHS[-1])
     lowered = jax.jit(training).lower(op, shapes(op))
     assert lowered.as_text().count(" = ") < 4000
@@ -246,6 +255,7 @@ def test_C21_the_limit_has_teeth(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_C21_two_million_edges(tmp_path: Path) -> None:
+    """The size of the case: less than a megabyte of program, and it compiles."""
     step = lowered(layer_on_random_graph(tmp_path, 2_000_000, None))
     assert len(step.as_text()) < 1_000_000
     step.compile()

@@ -1,4 +1,10 @@
-"""Data sets of graphs."""
+"""Data sets of graphs.
+
+C29 (RexYing/diffpool#4, JuliaML/MLDatasets.jl#197 and #203, pyg-team/pytorch_geometric#2019, dmlc/dgl#2087). Readers of the
+TU collection stumbled over labels -1 and 1, gave edges the attributes of others, took files in which a graph's number is left
+out, and returned features of width zero. Here classes are mapped and the map is kept, an edge keeps its label, and what does
+not fit together is refused.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +75,7 @@ def test_C29_what_a_set_does_not_have_is_none(tmp_path: Path) -> None:
 
 
 def test_C29_classes_count_from_0_and_say_what_they_were(tmp_path: Path) -> None:
+    """In the order of the labels, and the labels are kept."""
     (tmp_path / "SMALL").mkdir()
     written(tmp_path / "SMALL", graph_labels="7\n-1\n7\n")
     found = load(tmp_path / "SMALL", "SMALL")
@@ -101,6 +108,7 @@ def test_C29_degrees_where_a_set_says_nothing_of_its_nodes(tmp_path: Path) -> No
     ids=["skipped graph", "graphs from 0", "nodes from 0", "edge across graphs", "label missing", "labels out of step"],
 )
 def test_C29_what_does_not_fit_together_is_refused(changed: dict[str, str], line: int, tmp_path: Path) -> None:
+    """Files that contradict each other, a graph's number that is left out among them; the error points at the line."""
     with pytest.raises(SpecError) as caught:
         read_tudataset(written(tmp_path, **changed))
     (found,) = caught.value.diagnostics
@@ -111,6 +119,7 @@ def test_C29_what_does_not_fit_together_is_refused(changed: dict[str, str], line
 
 @pytest.mark.parametrize(("name", "count"), [("MUTAG", 188), ("PTC_FM", 349), ("PROTEINS", 1113), ("NCI1", 4110)])
 def test_C29_real_sets_have_all_their_graphs(name: str, count: int) -> None:
+    """As many as are published, of two classes, and all of them make one batch."""
     found = read_tudataset(data_folder("data/tu") / name)
     assert len(found) == count
     assert found.graph_labels is not None

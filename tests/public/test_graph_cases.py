@@ -1,5 +1,16 @@
-"""Graphs: isolated nodes and node counts, disjoint unions, and what order must not matter. What is tested here are unions that
-are known when a scan is compiled; `test_batch_cases.py` is about graphs that are given at run time."""
+"""Graphs: isolated nodes and node counts, disjoint unions, and what order must not matter. What is tested here are unions
+that are known when a scan is compiled; `test_batch_cases.py` is about graphs that are given at run time.
+
+C23 (pyg-team/pytorch_geometric#190). The number of nodes was guessed from the largest id that an edge names, so that isolated
+last nodes were lost and all that followed shifted. Here nothing is guessed, and ids go through a table that is public.
+
+C25 (dmlc/dgl#134). The union of graphs without cycles was said to have one, and some of its nodes were never visited. Here a
+union is what its members are, and a cycle is found in the member that has it.
+
+C27 (networkx/networkx#4194). A topological sort ordered what is of equal rank as edges had been inserted, where its user had
+taken it for levels. Here levels are generations by the longest path, results do not depend on the order in which edges came,
+and how edges are oriented is said.
+"""
 
 from __future__ import annotations
 
@@ -98,6 +109,7 @@ def test_C23_names_are_mapped_and_isolated_nodes_counted(format: str, last: str,
 
 @pytest.mark.parametrize("order", ["index", "degree", "bfs", "random"])
 def test_C23_the_number_of_nodes_is_not_guessed(order: Order) -> None:
+    """Arrays of edges come with it: isolated last nodes count, and an edge beyond them is an error."""
     edges = np.asarray([[0, 1], [1, 2]])
     assert orient(edges, 5, order).node_count == 5
     with pytest.raises(ValueError, match=r"nodes 0 \.\.\. 1"):
@@ -115,6 +127,7 @@ def batch(count: int) -> tuple[Graph, ...]:
 
 
 def test_C25_a_union_has_no_cycle_and_the_levels_of_its_members(tmp_path: Path) -> None:
+    """256 graphs in one, as edges in memory and as a file."""
     graphs = batch(256)
     assert {count for count, _ in graphs} >= {1, 40}
     whole = as_dag(union(graphs))
@@ -130,6 +143,7 @@ def test_C25_a_union_has_no_cycle_and_the_levels_of_its_members(tmp_path: Path) 
 
 
 def test_C25_a_cycle_in_one_member_is_found_there() -> None:
+    """Only the nodes that lie on it are named, numbered as in the union."""
     graphs = (*batch(100), (3, ((0, 1), (1, 2), (2, 0))), *batch(20))
     before = sum(count for count, _ in graphs[:100])
     whole = as_dag(union(graphs))
@@ -240,6 +254,7 @@ def test_C27_orientation_is_explicit(order: Order) -> None:
 
 
 def test_C27_an_oriented_molecule_gives_the_same_numbers_again() -> None:
+    """A ring oriented at random, twice from one seed and once from another: the first two to the last bit."""
     results: dict[int, Any] = {}
     for seed in (3, 3, 4):
         dag = orient(RING, 8, "random", seed)

@@ -1,4 +1,18 @@
-"""Numbers: gates of exactly one, gates that erase or explode, sums in half precision, precision and 64-bit switches."""
+"""Numbers: gates of exactly one, gates that erase or explode, sums in half precision, precision and 64-bit switches.
+
+C01 (fla-org/flash-linear-attention#461, also #389). Causality was read off the sign of differences of log gates, so gates of
+exactly one, whose difference is zero, let later inputs into earlier outputs. Here it comes from the order of the nodes.
+
+C03 (inclusionAI/cuLA#89, tenstorrent/tt-metal#56550). Exponentials of summed log gates overflowed, or one factor of a product
+underflowed, and the state was NaN or wiped out. Here a gate that erases does so once, and what comes after is kept.
+
+C05 (proger/accelerated-scan#4, jax-ml/ml_dtypes#63). A running sum in bfloat16 stopped growing at 256, in some modes of
+execution and not in others. Here every mode accumulates in float32 at least.
+
+C39 (jax-ml/jax#22557, also #12008, #14022 and #6059). GPUs multiplied float32 matrices with ten bits and disagreed with CPUs;
+the switch to 64 bits changed the type of what a loop carries. Here products run at the highest precision, and the declared
+type is the type.
+"""
 
 from __future__ import annotations
 
@@ -113,6 +127,8 @@ def test_C01_gates_of_one_are_no_decay(strategy: str, size: int) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @sweep("chunkwise", "linear")
 def test_C01_nothing_comes_before_its_cause(size: int, only: Names) -> None:
+    """Inputs and gates change at one node: every output before it stays as it was, to the last bit. The rule by signs, which
+    the case is about, fails this."""
     tree, _, ((wanted, _), _) = chain_of_ones("float32")
     gates = ("transition", "source", "direct")
     one = int(np.flatnonzero(tree[3]["transition"][:, 0, 0, 0] == 1)[20])
@@ -178,6 +194,7 @@ def test_C03_a_reset_erases_what_was_and_nothing_else(body: str, only: Names) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("body", ["read after", "given"])
 def test_C03_in_half_precision(body: str) -> None:
+    """One gate erases, all others keep: no NaN, and what the recurrence gives."""
     given = body == "given"
     keep, erase = (1.0, FAINT) if given else (90.0, -90.0)
     for name, op in every_way(scan_on("chain(t = 128)", PLAIN if given else READ_AFTER), "bfloat16", 32).items():
@@ -282,6 +299,7 @@ def test_C05_gradients_count_beyond_256(topology: str) -> None:
 
 @pytest.mark.parametrize("strategy", LONG)
 def test_C05_counts_to_4096(strategy: str) -> None:
+    """The length of the case: one unit of bfloat16's last place is allowed, in value and gradient."""
     text = scan_on("chain(t = 4096)", key=1, value=1)
     op = stmlang.compile(text, dtype="bfloat16", strategy=strategy, config=settings(stmlang.compile(text), strategy, 64))
     np.testing.assert_allclose((float(op(*all_one(op))[-1, 0, 0]), first_gradient(op)), 4096, rtol=1 / 128)
@@ -387,6 +405,7 @@ def test_C39_an_accumulator_made_by_the_switch_has_teeth() -> None:
     "program", ["chain delta", *(pytest.param(name, marks=pytest.mark.slow) for name in ("chain", "grid"))]
 )
 def test_C39_double_takes_any_type(program: str) -> None:
+    """A float64 program gives float64, whatever types come in."""
     for name, op in every_way(scan_on(*PROGRAMS[program]), "float64", 4).items():
         found, _ = jax.eval_shape(trained(op), *placeholders(op, "float32", "float64", "bfloat16"))
         assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float64")}, name
@@ -409,6 +428,7 @@ def test_C39_products_run_at_the_highest_precision(program: str) -> None:
 @pytest.mark.skipif(jax.default_backend() == "cpu", reason="compares an accelerator with the reference")
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_C39_accelerators_agree_with_the_reference(program: str) -> None:
+    """Float32 on a GPU against float64 on the CPU."""
     for name, op in every_way(scan_on(*PROGRAMS[program]), "float32", 4).items():
         tree = as_type(as_tree(random_arguments(op, 5)), "float32")
         assert max(errors(op(*tree, return_state=True), op.reference_result(*widened(tree))).values()) < 1e-5, name

@@ -93,6 +93,7 @@ def test_paper_recursion_loses_nodes_at_other_sizes(nodes: int) -> None:
 
 @pytest.mark.parametrize("strategy", ["parallel", "chunkwise", "linear"])
 def test_paper_other_sizes_are_compiled_whole(strategy: str) -> None:
+    """Seven nodes: every strategy gives what the recurrence gives."""
     text = "scan s(key = 2, value = 2) on chain(time = 7) { source = given(); transition = given(); mark = given() }"
     op = stmlang.compile(text, dtype="float64", strategy=strategy)
     arguments = op.example(1)

@@ -66,12 +66,14 @@ def fits(text: str) -> bool:
 
 @pytest.mark.parametrize("name", values())
 def test_fits(name: str) -> None:
+    """As `repr`, as `str`, and as Equinox prints it, alone and inside of a dictionary."""
     value = values()[name]
     for text in (repr(value), str(value), eqx.tree_pformat(value), eqx.tree_pformat({"inside": value})):
         assert fits(text), text
 
 
 def test_artifacts_fit(tmp_path: Path) -> None:
+    """And say which file they came from."""
     op = stmlang.compile("scan s(heads = 1, key = 2, value = 2) on chain(t = 5) { source = 1; transition = 0.5 }")
     op.export(tmp_path / "op.stmx", platforms=["cpu"], batch=None)
     loaded = stmlang.load(tmp_path / "op.stmx")
@@ -85,5 +87,6 @@ def test_structures_of_trees_are_short() -> None:
 
 
 def test_arrays_are_shown_by_shape() -> None:
+    """A graph's arrays are there, and are not printed."""
     assert f"i64[{len(EDGES)}]" in repr(values()["graph"])
     assert np.asarray(values()["graph"].tail).size == len(EDGES)

@@ -1,4 +1,11 @@
-"""Shapes: lengths that are no multiple of a piece, what lies beyond the end, and sizes of one and of zero."""
+"""Shapes: lengths that are no multiple of a piece, what lies beyond the end, and sizes of one and of zero.
+
+C07 (fla-org/flash-linear-attention#1142). Where a length was no multiple of 64, a table was read beyond its end and a term of
+the gates' gradient was lost, both in silence. Here every length gives what the recurrence gives, whatever stands in padding.
+
+C09 (state-spaces/mamba#985, fla-org/flash-linear-attention#88, jax-ml/jax#994 and #2412). Sequences of one step, of fewer
+than eight, or of none crashed. Here one node is its direct term, and nothing gives nothing, of the right shape.
+"""
 
 from __future__ import annotations
 
@@ -202,6 +209,7 @@ def test_C09_no_nodes(case: str, only: Names) -> None:
 )
 @sweep()
 def test_C09_empty_batch(where: str, only: Names) -> None:
+    """A map over no sequences, and its gradient, have the right shapes."""
     for name, op in every_way(scan_on(where), "float32", 2, only).items():
         tree = jax.tree.map(lambda array: jnp.zeros((0, *array.shape), jnp.float32), as_tree(random_arguments(op, 0)))
         one = jax.tree.map(lambda array: np.zeros(array.shape[1:]), tree)
@@ -213,6 +221,7 @@ def test_C09_empty_batch(where: str, only: Names) -> None:
 
 @pytest.mark.parametrize("shape", [(0, 3), *(pytest.param(shape, marks=pytest.mark.slow) for shape in ((1, 1), (4, 0)))])
 def test_C09_layers(shape: tuple[int, int]) -> None:
+    """Of images of one line or one pixel, and of no images."""
     op = stmlang.compile("std:plstm/image_p", rows=shape[0], cols=shape[1], heads=2, key=4, value=4)
     layer = ScanLayer(op, 6, key=jax.random.key(0))
     x = jnp.ones((*shape, 6))

@@ -31,6 +31,7 @@ def compiled(text: str, **settings: Any) -> Any:
 
 
 def test_an_identity_keeps_the_state() -> None:
+    """The mode that is inserted bounds its norm by one, which the identity has: nothing is scaled."""
     op = compiled(MATRIX.format(key=2, value=1, length=3, source=1, settings=""))
     one = np.zeros((3, 1, 2), np.float32)
     one[..., 0] = 1
@@ -68,6 +69,7 @@ def test_a_delta_rule_with_unit_keys_is_what_it_says(mode: str) -> None:
 
 
 def test_the_fast_path_stays_behind_the_insertion() -> None:
+    """A delta rule that cannot be proved stable is stabilized, and still runs by the strategy made for it."""
     text = """scan s(heads = 4, key = 64, value = 64) on chain(t = 2048) {
         beta = given(0, 1)
         source = beta
@@ -79,6 +81,7 @@ def test_the_fast_path_stays_behind_the_insertion() -> None:
 
 
 def test_an_orthogonal_transition_of_tracks_turns_and_shrinks_nothing() -> None:
+    """Its norm is one, so the stabilized scan gives the numbers of the one that was written."""
     text = """scan s(heads = 1, key = 1, value = 2, track = 3) on chain(t = 20) {
         source[track] = given()
         transition[track, track'] = given()
@@ -117,6 +120,7 @@ INSERTED = MATRIX.format(key=2, value=1, length=3, source=1, settings="")
 
 
 def test_compiling_warns_once_where_a_mode_was_inserted_unasked() -> None:
+    """The warning points at the caller's line, and is not repeated."""
     with pytest.warns(stmlang.StabilityWarning, match="STM4001") as found:
         stmlang.compile(INSERTED)
     assert {warning.filename for warning in found} == {__file__}
@@ -131,18 +135,21 @@ def test_compiling_warns_once_where_a_mode_was_inserted_unasked() -> None:
     "text", [INSERTED.replace("t = 3", "t"), INSERTED.replace("chain(t = 3)", "dag(nodes <= 4, edges <= 4)")]
 )
 def test_it_warns_of_what_is_compiled_later_too(text: str) -> None:
+    """Also where sizes, or the graphs, come after `compile`."""
     with pytest.warns(stmlang.StabilityWarning):
         stmlang.compile(text)
 
 
 @pytest.mark.parametrize("mode", ["P", "D", "none"])
 def test_it_is_silent_where_a_mode_was_asked_for(mode: str) -> None:
+    """Whichever it is: whoever writes one knows."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stmlang.compile(MATRIX.format(key=2, value=1, length=3, source=1, settings=f"stabilize {mode}"))
 
 
 def test_no_spec_of_the_library_has_a_mode_inserted_unasked() -> None:
+    """Each is proved stable or asks for its mode."""
     for name in library_specs():
         scan = examine(open_spec(f"std:{name}")).scan
         assert scan is None or not any(found.severity.value == "warning" for found in analyse(scan).notes), name
@@ -176,6 +183,7 @@ def warned(body: str) -> list[str]:
 
 @pytest.mark.parametrize("body", SLIPS)
 def test_a_leaf_beside_an_identity_is_warned_of(body: str) -> None:
+    """A leaf that multiplies a matrix has the matrix's axes; where one number was meant, the warning says how to write it."""
     (help,) = warned(body)
     leaf = next(leaf for leaf in ("given(high = 0)", "given(0, 1)", "linear(x)") if leaf in body)
     assert help == f"for one number, make it a gate of its own, `a = {leaf}`, and write `a` here"
@@ -183,4 +191,5 @@ def test_a_leaf_beside_an_identity_is_warned_of(body: str) -> None:
 
 @pytest.mark.parametrize("body", MEANT)
 def test_a_leaf_that_is_a_matrix_is_not_warned_of(body: str) -> None:
+    """Where the axes are the leaf's own or plainly meant."""
     assert not warned(body)
