@@ -5,6 +5,7 @@ from pathlib import Path
 
 import stmlang
 from stmlang.source.codes import CODES, FAMILIES
+from stmlang.source.codes.examples import examples
 
 
 def test_codes_belong_to_their_family_and_to_no_other() -> None:
@@ -35,3 +36,13 @@ def test_every_code_of_a_text_is_reported_somewhere() -> None:
     package = Path(stmlang.__file__).parent
     texts = "".join(path.read_text(encoding="utf-8") for room in ("source", "syntax") for path in (package / room).glob("*.py"))
     assert all(f'"{code}"' in texts for code in FAMILIES["STM0"])
+
+
+def test_every_code_is_caused_by_a_test() -> None:
+    """By the example of a wrong text that ships for it, which is run; what takes a file, a call or a machine, by a test that
+    names it."""
+    shown = {code for code, example in examples().items() if example.wrong is not None}
+    listings = {Path(__file__), Path(__file__).parents[1] / "cli" / "test_codes.py"}  # name codes that they do not cause
+    tests = [path for path in Path(__file__).parents[1].rglob("test_*.py") if path not in listings]
+    named = {code for path in tests for code in re.findall(r"STM\d{4}", path.read_text(encoding="utf-8"))}
+    assert set(CODES) - shown - named == set()
