@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -10,10 +12,11 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.fuzz.generators import random_arguments
 from tests.equivalence.test_candidates import check
-from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
+from tests.equivalence.test_transforms import hessian, vmap_of_grad
+from tests.helpers.calls import as_tree, compiled, error, errors, expected
 from tests.helpers.cases import ALL, CONCAT, CYCLIC, DISTRIBUTE, GIVEN, MULTITREE, NONE, PROPAGATE, RANK_ONE, SQUARE, Case, Way
+from tests.helpers.smallest import GRID, Subject, subject
 
 SPEC = "std:plstm/image_p"
 VOLUME = "grid(a = 3, b = 4, c = 5)"
@@ -55,7 +58,6 @@ GRADIENTS = (
     case("4x3 exact", SQUARE.format(4, 3), GIVEN + CONCAT + NONE, way(0, 1, 99), exact=True),
     case("3x4x5", VOLUME, GIVEN + "    directions +a -b +c, -a +b +c\n" + NONE, way(2, 2, 20)),
 )
-STREAMED = Case("6x4", SQUARE.format(6, 4), RANK_ONE + ALL + PROPAGATE, (way(0, 2, 4),))
 
 
 @pytest.mark.parametrize("given", VALUES)
@@ -87,21 +89,15 @@ def test_precisions(dtype: str, tolerance: float) -> None:
     assert error(found, op.reference(q, k, v, gates)) < tolerance
 
 
-def test_transformations_of_streamed_blocks() -> None:
-    """A mapped gradient is the gradients one by one; forward over reverse is what differences of gradients are."""
-    op, wanted = compiled(STREAMED, STREAMED.strategies[0]), expected(STREAMED)
-    call = differentiated(op, wanted.cotangent)
-    single = jax.jit(lambda tree: call(tree)[1])
-    trees = [as_tree(random_arguments(op, seed)) for seed in range(2)]
-    mapped = jax.jit(jax.vmap(lambda tree: call(tree)[1]))(jax.tree.map(lambda *arrays: jnp.stack(arrays), *trees))
-    for number, tree in enumerate(trees):
-        for mine, other in zip(jax.tree.leaves(mapped), jax.tree.leaves(single(tree)), strict=True):
-            assert error(mine[number], other) < 1e-11
-    along = jax.tree.unflatten(jax.tree.structure(trees[0]), wanted.changes)
-    _, bend = jax.jit(lambda tree, along: jax.jvp(lambda tree: call(tree)[1], (tree,), (along,)))(trees[0], along)
-    up, down = (single(jax.tree.map(lambda a, b, step=step: a + step * b, trees[0], along)) for step in (1e-5, -1e-5))
-    for mine, more, less in zip(*map(jax.tree.leaves, (bend, up, down)), strict=True):
-        assert error(mine, (np.asarray(more) - np.asarray(less)) / 2e-5) < 1e-6
+@pytest.mark.parametrize("transformation", [vmap_of_grad, hessian], ids=lambda function: function.__name__)
+def test_transformations_of_streamed_blocks(transformation: Callable[[Subject], None]) -> None:
+    """The table of transformations takes settings that the planner proposes, and for a small grid it proposes no streaming."""
+    transformation(streamed())
+
+
+@cache
+def streamed() -> Subject:
+    return subject(GRID, *way(0, 1, 2))
 
 
 def test_streamed_blocks_hold_no_matrix() -> None:

@@ -1,128 +1,205 @@
-"""Strategies under the transformations of JAX: vmap, jvp, grad of vmap, remat, scans over layers."""
+"""Every strategy under every transformation of JAX, from one table: a row of `TRANSFORMATIONS` times a strategy of the
+registry.
+
+None refuses a transformation, so no pair is left out. One that will have to is to raise an error of ours, which is to be
+declared and checked here.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh, PartitionSpec
 
-from stmlang.fuzz.generators import random_arguments
-from stmlang.oracle.derivative import Arguments, derivative
-from tests.helpers.calls import as_tree, compiled, differentiated, error, errors, expected
-from tests.helpers.cases import CASES, Case, Way
+from tests.helpers.calls import error
+from tests.helpers.smallest import STRATEGIES, Subject, smallest
 
-BY_NAME = {case.name: case for case in CASES}
-CHOSEN = (
-    ("chain 9 delta", "recurrent"),
-    ("chain 17", "chunkwise"),
-    ("chain 17", "linear"),
-    ("grid 5x3", "parallel"),
-    ("dag D", "recurrent"),
-    ("dag D", "dense"),
-    ("factors", "nodes"),
-    ("factors", "dense_nodes"),
-    ("factors matrix", "nodes"),
-    ("tree", "chunkwise"),
-    ("grid 4x7 constant", "impulse"),
-    ("grid 5x3 exact", "raster"),
-    ("chain 9 delta", "delta"),
-    ("chain 13 erase", "delta"),
-    ("grid 7x5 turn", "separable"),
-    ("grid 4x7 turn", "separable"),
-)
-SOME = [
-    pytest.param(case, next(way for way in case.strategies if way[0] == strategy), id=f"{name}-{strategy}")
-    for name, strategy in CHOSEN
-    for case in [BY_NAME[name]]
-]
-each = pytest.mark.parametrize(("case", "way"), SOME)
+EXACT, COMPILED = 1e-10, 1e-11
+"""How far off what is compared with the recurrence may be, and what is compared with another program of the same strategy."""
 
 
-def close(found: object, wanted: object, tolerance: float = 1e-11) -> None:
-    for mine, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+def close(actual: Any, expected: Any, tolerance: float) -> None:
+    for mine, other in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
         assert error(mine, other) < tolerance
 
 
-@each
-def test_vmap_is_a_loop(case: Case, way: Way) -> None:
-    """The gradient of a mapped call too."""
-    op = compiled(case, way)
-    batch = [as_tree(random_arguments(op, seed, case.values)) for seed in range(3)]
-    call = differentiated(op, expected(case).cotangent)
-    mapped = jax.jit(jax.vmap(call))(jax.tree.map(lambda *arrays: jnp.stack(arrays), *batch))
-    single = jax.jit(call)
-    for number, arguments in enumerate(batch):
-        close(jax.tree.map(lambda array, number=number: array[number], mapped), single(arguments))
+def agrees(subject: Subject, actual: Any, expected: Any) -> None:
+    """A result and final states are those of the recurrence, wherever a batch is not padded."""
+    (h, state), real = actual, subject.real
+    close((h[real], state), (expected.h[real], expected.state), EXACT)
 
 
-@each
-def test_vmap_over_some_arguments(case: Case, way: Way) -> None:
-    op = compiled(case, way)
-    q, k, v, gates, initial = as_tree(random_arguments(op, 0, case.values))
-    batch = np.stack([v, 2 * v, v - 1])
-    mapped = jax.jit(jax.vmap(lambda v: op(q, k, v, gates, initial)))(batch)
-    close(mapped, np.stack([op(q, k, one, gates, initial) for one in batch]))
+def stacked(trees: list[Any]) -> Any:
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *trees)
 
 
-@each
-def test_forward_mode(case: Case, way: Way) -> None:
-    wanted, op = expected(case), compiled(case, way)
-    tree = as_tree(wanted.arguments)
-    along = jax.tree.unflatten(jax.tree.structure(tree), wanted.changes)
-    value, slope = jax.jit(lambda point, change: jax.jvp(lambda *a: op(*a, return_state=True), point, change))(tree, along)
-    assert max(errors(value, wanted.result).values()) < 1e-10
-    oracle = derivative(op.scan, op.dag, wanted.arguments, Arguments(*along))
-    assert max(errors(slope, oracle).values()) < 1e-10
+def value(subject: Subject) -> Callable[..., Any]:
+    return lambda *tree: subject.op(*tree, return_state=True)
 
 
-@pytest.mark.parametrize(("case", "way"), SOME[:3])
-def test_checkpoint(case: Case, way: Way) -> None:
-    op = compiled(case, way)
-    tree, cotangent = as_tree(expected(case).arguments), expected(case).cotangent
-    plain = jax.jit(differentiated(op, cotangent))(tree)
-    close(jax.jit(differentiated(remat(op), cotangent))(tree), plain)
+def product(subject: Subject, call: Callable[..., Any]) -> Callable[[Any], jax.Array]:
+    """The function whose derivatives are taken: the cotangent times result and final states."""
+
+    def total(tree: Any) -> jax.Array:
+        terms = jax.tree.map(lambda a, b: jnp.sum(a * b), subject.cotangent, call(*tree))
+        return sum(jax.tree.leaves(terms), start=jnp.zeros(()))
+
+    return total
 
 
-def remat(op: object) -> object:
-    """The op, recomputed in the backward pass."""
-
-    def call(*arguments: object, return_state: bool) -> object:
-        return jax.checkpoint(lambda *given: op(*given, return_state=return_state))(*arguments)
-
-    return call
+@cache
+def pullback(subject: Subject) -> Callable[[Any, Any], Any]:
+    """The strategy's own gradient by arguments and cotangent, compiled once: what `test_transformation[grad]` proves right and
+    the other rows are compared with."""
+    return jax.jit(lambda tree, cotangent: jax.vjp(value(subject), *tree)[1](cotangent))
 
 
-@pytest.mark.parametrize(("case", "way"), SOME[1:3])
-def test_scan_over_layers(case: Case, way: Way) -> None:
-    """Layers with gates of their own, each fed with the values of the one before: as a loop in Python, gradient included."""
-    op = compiled(case, way)
-    q, k, v, _, _ = as_tree(random_arguments(op, 0))
-    layers = [dict(random_arguments(op, seed).gates) for seed in range(3)]
-    stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *layers)
-
-    def looped(v: jax.Array, layers: list) -> jax.Array:
-        for gates in layers:
-            v = v + op(q, k, v, gates)
-        return v
-
-    def scanned(v: jax.Array, stacked: dict) -> jax.Array:
-        return jax.lax.scan(lambda v, gates: (v + op(q, k, v, gates), None), v, stacked)[0]
-
-    wanted, gradient = jax.jit(jax.value_and_grad(lambda v, gates: jnp.sum(looped(v, gates) ** 2), argnums=(0, 1)))(v, layers)
-    found, other = jax.jit(jax.value_and_grad(lambda v, gates: jnp.sum(scanned(v, gates) ** 2), argnums=(0, 1)))(v, stacked)
-    close(found, wanted)
-    close(other[0], gradient[0])
-    close(other[1], jax.tree.map(lambda *arrays: jnp.stack(arrays), *gradient[1]))
+@cache
+def single(subject: Subject) -> Callable[..., Any]:
+    """A call, compiled once: what `test_transformation[jit]` proves right."""
+    return jax.jit(value(subject))
 
 
-@pytest.mark.parametrize(("case", "way"), SOME[0::4])
-def test_second_derivatives(case: Case, way: Way) -> None:
-    """Forward over reverse against differences of the gradient."""
-    wanted, op = expected(case), compiled(case, way)
-    tree = as_tree(wanted.arguments)
-    along = jax.tree.unflatten(jax.tree.structure(tree), wanted.changes)
-    gradient = jax.jit(lambda tree: differentiated(op, wanted.cotangent)(tree)[1])
-    _, found = jax.jit(lambda tree, along: jax.jvp(gradient, (tree,), (along,)))(tree, along)
-    up, down = (gradient(jax.tree.map(lambda a, b, step=step: a + step * b, tree, along)) for step in (1e-5, -1e-5))
-    close(found, jax.tree.map(lambda a, b: (a - b) / 2e-5, up, down), 1e-6)
+def gradients(subject: Subject) -> list[Any]:
+    return [pullback(subject)(tree, as_result(subject)) for tree in subject.trees]
+
+
+def as_result(subject: Subject) -> Any:
+    return jax.tree.map(jnp.asarray, subject.cotangent)
+
+
+def jit(subject: Subject) -> None:
+    agrees(subject, single(subject)(*subject.trees[0]), subject.result(subject.trees[0]))
+
+
+def grad(subject: Subject) -> None:
+    """By each argument by itself, along a change of it."""
+    tree = subject.trees[0]
+    leaves = jax.tree.leaves(pullback(subject)(tree, as_result(subject)))
+    for number, (array, change) in enumerate(zip(leaves, subject.changes, strict=True)):
+        expected = subject.slope(tree, subject.changed(lambda other, number=number: other == number))
+        scale = max(abs(expected), float(np.linalg.norm(np.asarray(array) * change)), 1e-3)
+        assert abs(float(np.sum(array * change)) - expected) < EXACT * scale
+
+
+def jvp(subject: Subject) -> None:
+    tree, along = subject.trees[0], subject.changed(lambda _: True)
+    _, slope = jax.jit(lambda point, change: jax.jvp(value(subject), point, change))(tree, along)
+    agrees(subject, slope, subject.derivative(tree, along))
+
+
+def vmap(subject: Subject) -> None:
+    """Gates and states are shared, `in_axes = None`."""
+    (*_, gates, initial), call = subject.trees[0], value(subject)
+    inputs = stacked([tree[:3] for tree in subject.trees])
+    h, state = jax.jit(jax.vmap(call, in_axes=(0, 0, 0, None, None)))(*inputs, gates, initial)
+    for number, tree in enumerate(subject.trees):
+        own = jax.tree.map(lambda array, number=number: array[number], (h, state))
+        agrees(subject, own, subject.result((*tree[:3], gates, initial)))
+
+
+def vmap_of_grad(subject: Subject) -> None:
+    """All arguments are mapped."""
+    mapped = jax.jit(jax.vmap(jax.grad(product(subject, value(subject)))))(stacked(subject.trees))
+    close(mapped, stacked(gradients(subject)), COMPILED)
+
+
+def hessian(subject: Subject) -> None:
+    """In the plane of two changes, of the arrays of even number and of the others, against differences of first derivatives
+    of the recurrence, which are exact."""
+    tree, total = subject.trees[0], product(subject, value(subject))
+    along = [subject.changed(lambda number, rest=rest: number % 2 == rest) for rest in (0, 1)]
+
+    def moved(at: Any, tree: Any) -> Any:
+        return jax.tree.map(lambda point, *changes: point + at[0] * changes[0] + at[1] * changes[1], tree, *along)
+
+    bend = jax.jit(jax.hessian(lambda at: total(moved(at, tree))))(jnp.zeros(2))
+    step = 1e-5
+    expected = np.empty((2, 2))
+    for row in range(2):
+        ends = [moved([sign * step * (row == place) for place in range(2)], tree) for sign in (1, -1)]
+        for column in range(2):
+            up, down = (subject.slope(end, along[column]) for end in ends)
+            expected[row, column] = (up - down) / (2 * step)
+    assert error(bend, expected) < 1e-7
+
+
+def remat(subject: Subject) -> None:
+    again = jax.jit(jax.grad(product(subject, jax.checkpoint(value(subject)))))(subject.trees[0])
+    close(again, gradients(subject)[0], COMPILED)
+
+
+def scan(subject: Subject) -> None:
+    """Layers, each with gates of its own and fed with the values of the one before; the gradient against the chain rule, one
+    layer after the other."""
+    (q, k, v, _, initial), layers = subject.trees[0], [tree[3] for tree in subject.trees]
+    call = value(subject)
+
+    def total(v: jax.Array, stack: Any) -> jax.Array:
+        deep, _ = jax.lax.scan(lambda v, gates: (v + call(q, k, v, gates, initial)[0], None), v, stack)
+        return jnp.sum(deep * subject.cotangent[0])
+
+    actual, (by_values, by_gates) = jax.jit(jax.value_and_grad(total, (0, 1)))(v, stacked(layers))
+    inputs = [jnp.asarray(v)]
+    for gates in layers:
+        inputs.append(inputs[-1] + single(subject)(q, k, inputs[-1], gates, initial)[0])
+    cotangent, states, parts = jnp.asarray(subject.cotangent[0]), jax.tree.map(jnp.zeros_like, as_result(subject)[1]), []
+    for values, gates in zip(reversed(inputs[:-1]), reversed(layers), strict=True):
+        slopes = pullback(subject)((q, k, values, gates, initial), (cotangent, states))
+        cotangent, parts = cotangent + slopes[2], [slopes[3], *parts]
+    expected = float(jnp.sum(inputs[-1] * subject.cotangent[0]))
+    assert abs(float(actual) - expected) < COMPILED * max(1, abs(expected))
+    close(by_values, cotangent, COMPILED)
+    close(by_gates, stacked(parts), COMPILED)
+
+
+def shard(subject: Subject) -> None:
+    """A batch of two on two devices, the types of `jax.shard_map` checked: results, and gradients by the inputs, of which each
+    device has its own, and by gates and states, which both share."""
+    mesh, trees = Mesh(np.array(jax.devices()[:2]), ("shard",)), subject.trees[:2]
+    assert mesh.size == 2
+    call, shared = value(subject), tuple(trees[0][3:])
+    total = product(subject, call)
+
+    def local(q: jax.Array, k: jax.Array, v: jax.Array, shared: Any) -> Any:
+        def loss(inputs: Any, shared: Any) -> jax.Array:
+            return jnp.sum(jax.vmap(lambda *inputs: total((*inputs, *shared)))(*inputs))
+
+        own, common = jax.grad(loss, (0, 1))((q, k, v), shared)
+        return jax.vmap(lambda *inputs: call(*inputs, *shared)[0])(q, k, v), own, common
+
+    split, whole = PartitionSpec("shard"), PartitionSpec()
+    sharded = jax.shard_map(
+        local, mesh=mesh, in_specs=(split, split, split, whole), out_specs=(split, split, whole), check_vma=True
+    )
+    h, own, common = jax.jit(sharded)(*(stacked([tree[place] for tree in trees]) for place in range(3)), shared)
+    apart = [(*tree[:3], *shared) for tree in trees]
+    slopes = [pullback(subject)(tree, as_result(subject)) for tree in apart]
+    close(h[:, subject.real], stacked([single(subject)(*tree)[0][subject.real] for tree in apart]), COMPILED)
+    close(own, stacked([slope[:3] for slope in slopes]), COMPILED)
+    close(common, jax.tree.map(lambda *arrays: sum(arrays), *(slope[3:] for slope in slopes)), COMPILED)
+
+
+TRANSFORMATIONS: tuple[Callable[[Subject], None], ...] = (
+    jit,
+    grad,
+    jvp,
+    vmap,
+    vmap_of_grad,
+    hessian,
+    remat,
+    scan,
+    shard,
+)
+
+
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_transformation(strategy: str, transformation: Callable[[Subject], None]) -> None:
+    transformation(smallest(strategy))
