@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 import stmlang
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 BOUNDS = {
     "numbers": ("-0.25", "0.5"),

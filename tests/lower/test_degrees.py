@@ -13,9 +13,6 @@ import stmlang
 from stmlang.fuzz.generators import random_arguments
 from stmlang.graph.build import ragged_dag
 from tests.helpers.calls import as_tree
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 COUNT = "scan count(heads = 1, key = 1, value = 1) on {} {{\n directions {}\n source = 0\n transition = 0\n direct = {}\n}}\n"
 HUNDREDS = "100 * degree(in) + degree(out)"

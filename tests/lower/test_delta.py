@@ -13,9 +13,6 @@ import stmlang
 from stmlang.fuzz.generators import random_arguments
 from tests.helpers.calls import as_tree, differentiated, error
 from tests.helpers.cases import BOTH, CONCAT, DELTA, ERASE
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 STEP = "    transition[key, key'] = scale * (eye[key, key'] - strength * k[key] * k[key'])\n"
 KEY = "    k = l2norm(k)\n    strength = given()\n    scale = given()\n    source{} = given()\n" + STEP

@@ -14,9 +14,6 @@ from stmlang.fuzz.generators import random_arguments
 from stmlang.lower.segment_products import levels, parted, paths
 from tests.helpers.calls import as_tree, differentiated, error
 from tests.helpers.cases import BOTH, CONCAT, GIVEN
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 EXACT = (0.0, 1.0, -1.0, 0.5, -0.7)
 BODIES = {

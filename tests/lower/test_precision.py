@@ -9,9 +9,6 @@ import pytest
 
 import stmlang
 from stmlang.runtime.compiled import CompiledScan
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 BODY = """
 offset = param(0.5)

@@ -13,9 +13,6 @@ import stmlang
 from stmlang.fuzz.generators import random_arguments
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import GIVEN, RANK_ONE
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 
 def compiled(axes: str, strategy: str, config: Any = None, body: str = GIVEN, tail: str = "", dtype: str = "float64") -> Any:

@@ -15,9 +15,6 @@ from stmlang.lower.one_turn import PortGates, pairs_of, partings, walks
 from stmlang.runtime.measure import scan_program
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import ALL, MULTITREE, NONE
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 
 def compiled(strategy: str, config: Any = None, axes: str = "rows = 3, cols = 4", dtype: str = "float64") -> Any:

@@ -25,9 +25,6 @@ from stmlang.models.vision.parts import Linear, Perceptron
 from stmlang.models.vision.plstm import Block
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.runtime.modules import equal, hash_of
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 DIM = 3
 CHAIN = """scan s(heads = 1, key = 2, value = 2) on chain(t) {

@@ -12,9 +12,6 @@ import pytest
 
 import stmlang
 from stmlang.nn import ScanLayer
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 SIZES = {"heads": 2, "key": 4, "value": 3, "tuned": False, "strategy": "recurrent"}
 DIM = 5

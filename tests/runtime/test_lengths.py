@@ -12,9 +12,6 @@ import pytest
 
 import stmlang
 from stmlang.nn import ScanLayer
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 SPEC = """
 scan both(heads = 2, key = 3, value = 2) on chain(time) {

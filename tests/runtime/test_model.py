@@ -22,9 +22,6 @@ from stmlang.graph import Bucket, batch
 from stmlang.graph.build import ragged_dag
 from stmlang.models.graph.plstm import PLSTM
 from stmlang.nn import ScanLayer
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 SIZES: dict[str, Any] = {"heads": 1, "key": 2, "value": 2, "tuned": False}
 BLOCKED = """

@@ -17,9 +17,6 @@ from stmlang.plan.tuned import Device, place_of, read
 from stmlang.runtime import tune
 from stmlang.runtime.measure import Timing, scan_program
 from stmlang.runtime.tune import Tuner
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 TEXT = """
 scan s(heads = 1, key = 3, value = 2) on chain(t = 6) {

@@ -18,9 +18,6 @@ from stmlang.runtime import verdict
 from stmlang.runtime.compiled import compiled
 from stmlang.runtime.measure import Built, scan_program
 from stmlang.runtime.verdict import Inspector, reference_seconds, smaller
-from tests.helpers.compilation import quick_compilation
-
-__all__ = ["quick_compilation"]
 
 GRID = """
 scan s(heads = 2, key = 3, value = 2) on grid(a = 3, b = 2) {
