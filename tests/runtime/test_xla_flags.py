@@ -79,3 +79,24 @@ def test_a_jaxlib_that_sums_rightly_needs_no_warning(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(xla_flags, "_reads_no_more", lambda: True)
     xla_flags.guard()
     assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("flags", "version", "expected"),
+    [
+        ("", "0.10.2", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"),
+        ("--a=1", "0.10.2", "--a=1 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"),
+        (
+            "--xla_cpu_use_fusion_emitters=true",
+            "0.10.2",
+            "--xla_cpu_use_fusion_emitters=true --xla_cpu_parallel_codegen_split_count=1",
+        ),
+        ("--a=1", "0.9.0", "--a=1"),
+    ],
+)
+def test_haste_keeps_what_is_there(flags: str, version: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And gives no flag to an XLA that may not know it."""
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    monkeypatch.setattr(xla_flags, "_jaxlib", lambda: version)
+    xla_flags.hasten()
+    assert os.environ["XLA_FLAGS"] == expected
