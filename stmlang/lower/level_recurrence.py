@@ -112,7 +112,7 @@ States = Float[Array, "item lane track key value"]
 
 
 def run_levels(tables: Levels, operands: Operands, factors: Factors | None, initial: Array) -> tuple[Array, Array]:
-    """Outputs and final states as `Stepwise.run` gives them; on node states where there are factors."""
+    """Outputs and final states of a bundle of directions; on node states where there are factors."""
     lead = initial.shape[:2]
     if tables.tail.shape[0] == 0:  # without edges there is nothing to read
         return jnp.zeros_like(operands.value), initial

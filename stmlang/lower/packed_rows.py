@@ -29,10 +29,13 @@ from stmlang.lower.manual import alike
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.packed_attention import Graphs, Vectors, attended
 from stmlang.lower.packed_tables import Packed, Steps, Sweep
-from stmlang.lower.strategy import LoweringContext, Outputs, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.tables import ABSENT, Places, take
 
 Rows = Float[Array, "row lane place"]
+
+Outputs = Callable[[Sequence[LoweringContext], Sequence[Tables], Sequence[Operands], bool], Array]
+"""As `stmlang.lower.adapters.without_states` takes them."""
 
 # --- the sweep -------------------------------------------------------------------------------------------------------
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import Settings
 from stmlang.graph.dag import DAG
-from stmlang.lower.block import Block
 from stmlang.lower.operands import Operands
 
 Tables = Any
 """A strategy's index tables: a pytree of integer arrays, computed on the host, given to the program as an argument."""
+
+EdgeStates = Float[Array, "direction head edge track key value"]
+"""The states of a bundle's open edges in the order of `DAG.entering` or `DAG.leaving`, on a regular topology in that of its
+lines: see `stmlang.lower.block_recurrence`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,53 +42,53 @@ def no_tables(context: LoweringContext) -> Tables:
     return ()
 
 
-@dataclass(frozen=True)
-class Whole:
-    """A strategy that makes the whole DAG one block, so that directions can share one attention pass.
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a strategy finds in its operands beside gates and inputs, and what it takes for granted.
 
-    `block(context, tables, operands)` has batch axes (direction, head), nodes in order of their number (regular: C order of the
-    flipped grid), and borders in the order of `DAG.entering` and `DAG.leaving` (regular: see `stmlang.lower.block_recurrence`).
-
-    Where `outputs` is given it takes the place of attention with the block's gating matrix, and the block is made only for
-    states: `outputs(context, tables, operands)` is what nodes read of each other in declared coordinates, `(direction, head,
-    *nodes, value)`, one direction in place of all where they are summed. A strategy with `direct` finds the direct gate in its
-    operands where there is one to add, and adds it. One that is `uniform` reads the gates of one node and takes them for those
-    of all, so that no node can be left out.
+    `factors`: those of a rank-one transition, where the facts name them; `deltas`: transition and mark in the form of the delta
+    rule; `direct`: the direct gate, where there is one to add, which the strategy then adds. A strategy of `uniform` gates
+    reads those of one node and takes them for those of all, so that no node can be left out.
     """
 
-    tables: Callable[[LoweringContext], Tables]
-    block: Callable[[LoweringContext, Tables, Operands], Block]
-    factored: bool = False
-    outputs: Callable[[LoweringContext, Tables, Operands], Array] | None = None
+    factors: bool = False
+    deltas: bool = False
     direct: bool = False
     uniform: bool = False
 
 
+PLAIN = Needs()
+"""Gates and inputs, and nothing else."""
+
+
+class Call(NamedTuple):
+    """An evaluation in all directions: for each bundle of them what is fixed, its tables, its operands, and the states that
+    enter, None where all of them are zero. `leaving` says whether the states that leave are asked for, `summed` whether
+    directions are added up."""
+
+    contexts: Sequence[LoweringContext]
+    tables: Sequence[Tables]
+    operands: Sequence[Operands]
+    entering: Sequence[EdgeStates] | None
+    leaving: bool
+    summed: bool
+
+
+class Result(NamedTuple):
+    """What nodes read of each other, in declared coordinates, one entry in place of all directions where they are summed, with
+    the direct term where the operands have its gate; and, where asked for, the states that leave each bundle."""
+
+    outputs: Float[Array, "direction head *nodes value"]
+    leaving: Sequence[EdgeStates]
+
+
 @dataclass(frozen=True)
-class Stepwise:
-    """A strategy that carries states. `run(context, tables, operands, initial)` returns the outputs without the direct term,
-    `(direction, head, *nodes, value)`, and the final state; states are `(direction, head, open edges, track, key, value)`."""
+class Lowering:
+    """A strategy as functions of arrays. `gating`, of one that offers it, is the gating matrix of a bundle of directions,
+    `(direction, head, source, target)` in declared coordinates, nothing of the direct gate in it. `stmlang.lower.adapters`
+    makes these of functions that know one direction or one block."""
 
     tables: Callable[[LoweringContext], Tables]
-    run: Callable[[LoweringContext, Tables, Operands, Array], tuple[Array, Array]]
-    factored: bool = False
-    delta: bool = False
-
-
-Outputs = Callable[[Sequence[LoweringContext], Sequence[Tables], Sequence[Operands], bool], Array]
-
-
-@dataclass(frozen=True)
-class Closed:
-    """A strategy for graphs without open edges, and so without states to carry. `outputs(contexts, tables, operands, summed)`
-    is what nodes read in all directions, each with its own of the three: `(direction, head, *nodes, value)`, the sum in place
-    of all directions if `summed`, without the direct term."""
-
-    tables: Callable[[LoweringContext], Tables]
-    outputs: Outputs
-    factored: bool = False
-
-
-Lowering = Whole | Stepwise | Closed
-"""A `factored` one works with the factors of a rank-one transition, a `delta` one with those of a transition of the delta
-rule's form, and finds them in its operands."""
+    run: Callable[[Call], Result]
+    gating: Callable[[LoweringContext, Tables, Operands], Array] | None = None
+    needs: Needs = PLAIN

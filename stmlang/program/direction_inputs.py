@@ -32,7 +32,7 @@ class DirectionInputs(NamedTuple):
     scale: Scale | None
 
 
-def lanes(
+def direction_inputs(
     program: Program,
     tables: Sequence[Bundle],
     inputs: Mapping[str, Array],

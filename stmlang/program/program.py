@@ -16,7 +16,7 @@ from stmlang.facts.factored import sole_form
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.reduction import multitree
-from stmlang.lower.strategy import Lowering, LoweringContext, Stepwise, Tables
+from stmlang.lower.strategy import Lowering, LoweringContext, Tables
 from stmlang.lower.tables import Places
 from stmlang.lower.values import LineEdges, Sites
 from stmlang.program.liveness import meets_line_edges, needed
@@ -109,12 +109,12 @@ class Program:
     def rank_one(self) -> RankOne | None:
         """The factors of the transition, for lowerings that work with them."""
         facts = self.problem.facts
-        return facts.rank_one if self.lowering.factored and facts is not None else None
+        return facts.rank_one if self.lowering.needs.factors and facts is not None else None
 
     @property
     def deltas(self) -> tuple[Factored, Factored | None] | None:
         """Transition and mark in the delta rule's form, for lowerings that work with it."""
-        if not isinstance(self.lowering, Stepwise) or not self.lowering.delta:
+        if not self.lowering.needs.deltas:
             return None
         transition = sole_form(self.scan, "transition")
         return None if transition is None else (transition, sole_form(self.scan, "mark"))

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import index_size
-from stmlang.lower.manual import alike
 from stmlang.lower.operands import flip
 from stmlang.program.direction_inputs import DirectionInputs
 from stmlang.program.program import Program
@@ -25,18 +24,15 @@ def _edge_state(program: Program) -> tuple[int, int, int]:
 
 
 def entering_state(
-    program: Program, bundle: int, lane: DirectionInputs, initial: State | None
+    program: Program, bundle: int, lane: DirectionInputs, initial: State
 ) -> Float[Array, "direction head edge track key value"]:
-    """The state on the open edges in the order of the strategies, zero where none is given."""
+    """The state on the open edges in the order of the strategies."""
     directions = len(program.scan.directions) if program.dag.regular is not None else 1
-    if initial is None:
-        shape = (directions, program.scan.heads, len(lane.context.dag.entering), *_edge_state(program))
-        return alike(jnp.zeros(shape, program.accumulator), lane.operands)
-    parts = [_given(program, lane.context.dag, initial[bundle + k], bundle + k) for k in range(directions)]
-    return jnp.stack(parts)
+    dag = lane.context.dag
+    return jnp.stack([_in_order(program, dag, initial[bundle + k], bundle + k) for k in range(directions)])
 
 
-def _given(program: Program, dag: DAG, state: Mapping[str, Array], direction: int) -> Array:
+def _in_order(program: Program, dag: DAG, state: Mapping[str, Array], direction: int) -> Array:
     """One direction's state, `(head, edge, track, key, value)`."""
     scan, parts = program.scan, list[Array]()
     for number, port in enumerate(dag.ports):

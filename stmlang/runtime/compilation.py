@@ -12,7 +12,6 @@ from stmlang.cost.settings import NoSettings
 from stmlang.facts import Facts
 from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
-from stmlang.lower.strategy import Whole
 from stmlang.plan.plan import Plan
 from stmlang.program.program import Program
 from stmlang.runtime.signature import Signature
@@ -59,16 +58,16 @@ class Compilation:
     @cached_property
     def whole(self) -> Program:
         """The same scan by a strategy that forms its gating matrix."""
-        return self.program if isinstance(self.program.lowering, Whole) else self.formed(self.program.dag)
+        return self.program if self.program.lowering.gating is not None else self.formed(self.program.dag)
 
     @cached_property
     def maskable(self) -> Program:
         """The same scan by the best strategy that weighed in which nodes can be left out."""
-        if not (isinstance(self.program.lowering, Whole) and self.program.lowering.uniform):
+        if not self.program.lowering.needs.uniform:
             return self.program
         for entry in self.plan.ranked:
             other = Program(self.program.problem, self.program.dag, entry.estimate.candidate.choice)
-            if not (isinstance(other.lowering, Whole) and other.lowering.uniform):
+            if not other.lowering.needs.uniform:
                 return other
         return self.formed(self.program.dag)
 

@@ -25,7 +25,7 @@ from stmlang.fuzz.checks.point import point
 from stmlang.fuzz.relations import RELATIONS
 from stmlang.fuzz.relations.subject import forget
 from stmlang.fuzz.trial import Check, NotApplicable, Trial, Way
-from stmlang.lower import adjoint, block, chunks, inverse, merge, merge_tree, operands
+from stmlang.lower import adapters, adjoint, block, chunks, inverse, merge, merge_tree, operands
 from stmlang.lower import level_recurrence as levels
 from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import paths
@@ -375,7 +375,7 @@ FAULTS = (
     Fault("gates of the first direction for all", operands, "_oriented", gates_of_the_first, DIRECTED, "recurrent"),
     Fault("the first of a batch for all", adjoint, "in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
     Fault("tables of the first graphs for all that take their room", graphs, "rebuilt", tables_of_the_first, TWO, "recurrent"),
-    Fault("scores scaled by the largest query of all nodes", execute, "attend", scaled_by_the_largest, GRID, "parallel"),
+    Fault("scores scaled by the largest query of all nodes", adapters, "attend", scaled_by_the_largest, GRID, "parallel"),
     Fault("matrices divided by their Frobenius norm", bounding, "_norm", frobenius, STABLE, "recurrent"),
 )
 

@@ -11,7 +11,8 @@ import pytest
 
 import stmlang
 from stmlang.lower.operands import STATE_AXES
-from stmlang.program.direction_inputs import lanes
+from stmlang.lower.strategy import Needs
+from stmlang.program.direction_inputs import direction_inputs
 from stmlang.strategies.registry import registered, strategy_named
 
 SPECS: dict[str, tuple[str, dict[str, int]]] = {
@@ -44,11 +45,11 @@ def test_factors(name: str) -> None:
     op: Any = stmlang.compile(text, strategy="recurrent", dtype="float64", **sizes)
     program = op.compilation.program
     q, k, v, gates = op.example(0)
-    plain = lanes(program, program.tables, {"q": q, "k": k, "v": v}, gates)
-    asked = replace(program.lowering, factored=True)
+    plain = direction_inputs(program, program.tables, {"q": q, "k": k, "v": v}, gates)
+    asked = replace(program.lowering, needs=Needs(factors=True))
     with registered(replace(strategy_named("recurrent"), lowering=asked)):
         program = replace(program)  # what it has found out by itself is for the lowering as it was
-        found = lanes(program, program.tables, {"q": q, "k": k, "v": v}, gates)
+        found = direction_inputs(program, program.tables, {"q": q, "k": k, "v": v}, gates)
     for lane, whole in zip(found, (lane.operands.transition for lane in plain), strict=True):
         assert lane.operands.factors is not None
         out, into = lane.operands.factors

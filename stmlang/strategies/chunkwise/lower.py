@@ -15,6 +15,7 @@ from jaxtyping import Array, Int
 
 from stmlang.cost.tiles import Tiling, tiling
 from stmlang.graph.levels import topological_order
+from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.block import Block, advance, attend, read, write
 from stmlang.lower.block_recurrence import Sweep, assign_slots, grid_sweep, run_sweep
 from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
@@ -22,7 +23,7 @@ from stmlang.lower.manual import alike
 from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_level
 from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, merge_tree
 from stmlang.lower.operands import Operands, lanes_of, scalars
-from stmlang.lower.strategy import LoweringContext, Stepwise, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.tables import ABSENT, Places, padded, select
 from stmlang.strategies.chunkwise.settings import Chunkwise
 
@@ -152,4 +153,4 @@ def _step(parts: tuple[Array, ...], entering: Array) -> tuple[Array, Array]:
     return leaving[:, :, None], read(mark, query, state)
 
 
-LOWERING = Stepwise(_tables, _run)
+LOWERING = direction_by_direction(_tables, _run)

@@ -24,13 +24,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from stmlang.cost.chains import Chunk
+from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.block import contract, transposed
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import STATE_AXES, Delta, Operands
 from stmlang.lower.segment_products import Paths, paths
-from stmlang.lower.strategy import LoweringContext, Stepwise, Tables, no_tables
+from stmlang.lower.strategy import LoweringContext, Needs, Tables, no_tables
 
 
 class Nodes(NamedTuple):
@@ -144,4 +145,4 @@ def _fading(nodes: Nodes) -> tuple[Paths, Array]:
     return Paths(inside, ones, ones, jnp.broadcast_to(one, (lanes,))), strength
 
 
-LOWERING = Stepwise(no_tables, _run, delta=True)
+LOWERING = direction_by_direction(no_tables, _run, needs=Needs(deltas=True))

@@ -11,11 +11,12 @@ from jaxtyping import Array, Int
 
 from stmlang.cost.sweeps import doublings
 from stmlang.graph.levels import edge_levels
+from stmlang.lower.adapters import by_block
 from stmlang.lower.block import Block, matmul
 from stmlang.lower.edges import EdgeTables, edge_gates, edge_tables
 from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import Operands
-from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.tables import Places
 
 
@@ -60,4 +61,4 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
     return jax.vmap(jax.vmap(one))(source, transition, mark)
 
 
-LOWERING = Whole(_tables, _block)
+LOWERING = by_block(_tables, _block)

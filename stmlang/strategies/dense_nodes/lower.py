@@ -19,11 +19,12 @@ from jaxtyping import Array, Int
 
 from stmlang.cost.sweeps import doublings
 from stmlang.graph.levels import node_levels
+from stmlang.lower.adapters import by_block
 from stmlang.lower.block import Block, matmul
 from stmlang.lower.inverse import propagation
 from stmlang.lower.node_factors import Single, edge_factors, single_tables
 from stmlang.lower.operands import STATE_AXES, Operands
-from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.lower.strategy import LoweringContext, Needs, Tables
 from stmlang.lower.tables import ABSENT, Places, take
 
 
@@ -85,4 +86,4 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
     return jax.vmap(jax.vmap(one))(out, source, into, mark)
 
 
-LOWERING = Whole(_tables, _block, factored=True)
+LOWERING = by_block(_tables, _block, needs=Needs(factors=True))

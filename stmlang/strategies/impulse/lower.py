@@ -8,10 +8,11 @@ from typing import cast
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.lower.adapters import by_block
 from stmlang.lower.block import Block, matmul, transposed
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.operands import Operands, flip, lanes_of, scalars
-from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.lower.strategy import LoweringContext, Needs, Tables
 from stmlang.scan.scan import Direction
 from stmlang.strategies.impulse.response import Gates, impulse_response
 from stmlang.strategies.impulse.settings import Impulse
@@ -70,4 +71,4 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
     return whole_block(context, (), operands)._replace(gating=transposed(matrix))
 
 
-LOWERING = Whole(_tables, _block, outputs=_outputs, uniform=True)
+LOWERING = by_block(_tables, _block, _outputs, needs=Needs(uniform=True))

@@ -15,11 +15,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from stmlang.cost.chains import Chunk
+from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.block import contract
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.segment_products import levels, parted, paths
-from stmlang.lower.strategy import LoweringContext, Stepwise, Tables, no_tables
+from stmlang.lower.strategy import LoweringContext, Tables, no_tables
 
 
 class Nodes(NamedTuple):
@@ -110,4 +111,4 @@ def _rows(nodes: Nodes) -> tuple[Array, Array, Array]:
     return query, key, value
 
 
-LOWERING = Stepwise(no_tables, _run)
+LOWERING = direction_by_direction(no_tables, _run)

@@ -7,10 +7,11 @@ from typing import NamedTuple
 from jaxtyping import Array
 
 from stmlang.cost.sweeps import node_profile, step_shape
+from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.level_recurrence import Levels, node_levels_tables, run_levels
 from stmlang.lower.node_factors import Single, edge_factors, single_tables
 from stmlang.lower.operands import Operands
-from stmlang.lower.strategy import LoweringContext, Stepwise, Tables
+from stmlang.lower.strategy import LoweringContext, Needs, Tables
 
 
 class Walks(NamedTuple):
@@ -29,4 +30,4 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     return run_levels(walks.levels, operands, edge_factors(walks.single, operands), initial)
 
 
-LOWERING = Stepwise(_tables, _run, factored=True)
+LOWERING = direction_by_direction(_tables, _run, needs=Needs(factors=True))

@@ -11,10 +11,11 @@ from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import edge_arcs
+from stmlang.lower.adapters import without_states
 from stmlang.lower.operands import Operands
 from stmlang.lower.packed_rows import Joined, Rows, joined, outputs_by, placed, propagated, scalar
 from stmlang.lower.packed_tables import Items, Packed, packed_tables, renumbered
-from stmlang.lower.strategy import Closed, LoweringContext, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.tables import take
 
 
@@ -39,4 +40,4 @@ def _reading(room: Room, tables: Sequence[Packed], operands: Sequence[Operands])
     return made, take(mark, made.edge, 0)[..., None] * rows[:-1]
 
 
-LOWERING = Closed(_tables, outputs_by(_reading))
+LOWERING = without_states(_tables, outputs_by(_reading))

@@ -15,10 +15,11 @@ from stmlang.cost.sweeps import node_profile
 from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.steps import node_arcs
+from stmlang.lower.adapters import without_states
 from stmlang.lower.operands import Operands
 from stmlang.lower.packed_rows import Joined, Rows, joined, outputs_by, placed, propagated, scalar
 from stmlang.lower.packed_tables import Items, Packed, packed_tables
-from stmlang.lower.strategy import Closed, LoweringContext, Tables
+from stmlang.lower.strategy import LoweringContext, Needs, Tables
 from stmlang.lower.tables import take
 
 
@@ -45,4 +46,4 @@ def _reading(room: Room, tables: Sequence[Packed], operands: Sequence[Operands])
     return made, placed(passed, made.own, made.column, mark * source)
 
 
-LOWERING = Closed(_tables, outputs_by(_reading), factored=True)
+LOWERING = without_states(_tables, outputs_by(_reading), needs=Needs(factors=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from stmlang.lower.adapters import by_block
 from stmlang.lower.merge_tree import whole_block, whole_tables
-from stmlang.lower.strategy import Whole
 
-LOWERING = Whole(whole_tables, whole_block)
+LOWERING = by_block(whole_tables, whole_block)

@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.block_recurrence import line_counts
 from stmlang.lower.grid import crop_border, pad_border, pad_grid, tiled, untiled
 from stmlang.lower.operands import Operands, Scalars, lanes_of, scalars
-from stmlang.lower.strategy import LoweringContext, Stepwise, Tables, no_tables
+from stmlang.lower.strategy import LoweringContext, Tables, no_tables
 from stmlang.strategies.raster.cost import unturned
 from stmlang.strategies.raster.loop import States, in_segments, walk
 from stmlang.strategies.raster.settings import Raster
@@ -119,4 +120,4 @@ def _leaving(states: States, tiles: Sequence[int], tile: Sequence[int]) -> Array
     return jnp.concatenate(found, 1)
 
 
-LOWERING = Stepwise(no_tables, _run)
+LOWERING = direction_by_direction(no_tables, _run)

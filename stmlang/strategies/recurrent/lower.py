@@ -10,13 +10,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.cost.sweeps import edge_profile, step_shape
+from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.block import contract, matmul
 from stmlang.lower.block_recurrence import grid_sweep, run_sweep
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.level_recurrence import edge_levels_tables, run_levels
 from stmlang.lower.merge import node_border
 from stmlang.lower.operands import STATE_AXES, Operands, lanes_of
-from stmlang.lower.strategy import LoweringContext, Stepwise, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 
 
 def _tables(context: LoweringContext) -> Tables:
@@ -107,4 +108,4 @@ def _port_sum(array: Array, axis: int) -> Array:
     return sum(parts[1:], start=parts[0])
 
 
-LOWERING = Stepwise(_tables, _run)
+LOWERING = direction_by_direction(_tables, _run)

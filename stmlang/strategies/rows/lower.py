@@ -22,11 +22,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from stmlang.lower.adapters import by_block
 from stmlang.lower.block import Block, contract, matmul
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import Operands, flip, scalars
-from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.lower.strategy import LoweringContext, Needs, Tables
 from stmlang.strategies.rows.settings import Cut, Rows, targets_at_a_time
 from stmlang.strategies.rows.slabs import (
     Joined,
@@ -268,4 +269,4 @@ def _tables(context: LoweringContext) -> Tables:
     return partings(others[0]) if len(others) == 1 else ()
 
 
-LOWERING = Whole(_tables, _block, outputs=_outputs, direct=True)
+LOWERING = by_block(_tables, _block, _outputs, needs=Needs(direct=True))

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
+from stmlang.lower.adapters import by_block
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.block import Block, matmul, transposed
 from stmlang.lower.manual import alike
@@ -23,7 +24,7 @@ from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.one_turn import PortGates, Walks, partings, walks
 from stmlang.lower.operands import Operands, flip, scalars
-from stmlang.lower.strategy import LoweringContext, Tables, Whole
+from stmlang.lower.strategy import LoweringContext, Needs, Tables
 from stmlang.strategies.separable.settings import Lines, Separable, lines_of
 
 
@@ -257,4 +258,4 @@ def _tables(context: LoweringContext) -> Tables:
     return partings(lines.count), partings(lines.size)
 
 
-LOWERING = Whole(_tables, _block, outputs=_outputs, direct=True)
+LOWERING = by_block(_tables, _block, _outputs, needs=Needs(direct=True))
