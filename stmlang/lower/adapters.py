@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from stmlang.lower.block import Block, advance, attend, read, write
+from stmlang.lower.attention import masked_attention
 from stmlang.lower.manual import alike
 from stmlang.lower.operands import Operands, flip
 from stmlang.lower.strategy import PLAIN, Call, EdgeStates, Lowering, LoweringContext, Needs, Result, Tables
+from stmlang.lower.summary import Summary, leaving_states, read
 
-BlockOf = Callable[[LoweringContext, Tables, Operands], Block]
-"""The whole DAG as one block: batch axes (direction, head), nodes in order of their number (regular: C order of the flipped
+BlockOf = Callable[[LoweringContext, Tables, Operands], Summary]
+"""The summary of the whole DAG: batch axes (direction, head), nodes in order of their number (regular: C order of the flipped
 grid), borders in the order of states."""
 
 OutputsOf = Callable[[LoweringContext, Tables, Operands], Float[Array, "direction head *nodes value"]]
@@ -27,8 +28,8 @@ coordinates of directions, without the direct term."""
 def by_block(
     tables: Callable[[LoweringContext], Tables], block: BlockOf, outputs: OutputsOf | None = None, *, needs: Needs = PLAIN
 ) -> Lowering:
-    """A strategy that makes the whole DAG one block: one attention pass for the sum of all directions, and states across the
-    border. `outputs` takes the place of attention with the block's gating matrix; the block is then made only for states."""
+    """A strategy that sums up the whole DAG as one block: one attention pass for the sum of all directions, and states across
+    the border. `outputs` takes the place of attention with the gating matrix; the block is then made only for states."""
 
     def gating(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
         return _declared_gating(context, block(context, tables, operands).gating)
@@ -49,7 +50,7 @@ def by_block(
                 shaped = outer.reshape(*outer.shape[:2], *context.dag.node_shape, outer.shape[-1])
                 brought.append(declared(context, shaped))
             if call.leaving:
-                after = write(whole.source, key, value) + advance(whole.transition, entering)
+                after = leaving_states(whole.source, whole.transition, key, value, entering)
                 leaving.append(after[:, :, :, None])
         if brought and call.summed:
             own = jnp.concatenate([own, *brought]).sum(0, keepdims=True)
@@ -101,7 +102,7 @@ def _entering(call: Call, number: int) -> EdgeStates:
     return alike(jnp.zeros(shape, operands.value.dtype), operands)
 
 
-def _attended(call: Call, blocks: Sequence[Block]) -> Array:
+def _attended(call: Call, blocks: Sequence[Summary]) -> Array:
     """Attention with the gating matrices of all directions: summed, or direction by direction."""
     pairs = zip(call.contexts, blocks, strict=True)
     matrices = jnp.concatenate([_declared_gating(context, block.gating) for context, block in pairs])
@@ -109,7 +110,7 @@ def _attended(call: Call, blocks: Sequence[Block]) -> Array:
         matrices = matrices.sum(0, keepdims=True)
     context = call.contexts[0]
     query, key, value = (_flat(context, declared(context, array)[:1]) for array in call.operands[0].inputs)
-    attended = attend(matrices, query, key, value)
+    attended = masked_attention(query, key, value, matrices)
     return attended.reshape(*attended.shape[:2], *context.dag.node_shape, attended.shape[-1])
 
 

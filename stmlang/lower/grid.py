@@ -9,15 +9,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stmlang.lower.block import Block
 from stmlang.lower.block_recurrence import line_counts
 from stmlang.lower.operands import Operands, Scalars
+from stmlang.lower.summary import Summary
 
 
-def node_blocks(gates: Scalars) -> Block:
+def node_blocks(gates: Scalars) -> Summary:
     """Every node as a block: gates `(*batch, *sizes, ...)` to blocks `(*batch, *sizes, ., .)`."""
     source, mark = gates.source[..., None, :], gates.mark[..., :, None]
-    return Block(source, jnp.swapaxes(gates.transition, -1, -2), mark, jnp.zeros((*source.shape[:-1], 1), source.dtype))
+    return Summary(source, jnp.swapaxes(gates.transition, -1, -2), mark, jnp.zeros((*source.shape[:-1], 1), source.dtype))
 
 
 def pad_grid(operands: Operands, sizes: Sequence[int], target: Sequence[int]) -> Operands:

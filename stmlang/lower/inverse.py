@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.block import matmul, transposed
+from stmlang.lower.contractions import matmul, transposed
 
 SMALL = 8
 """Triangles up to this size are inverted entry by entry, all of a batch at once."""

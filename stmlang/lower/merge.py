@@ -1,14 +1,4 @@
-"""The one merge rule: two blocks, one before the other, become one.
-
-With `ab` the edges from a to b, `ax` the others that leave a, `xb` the others that enter b (on a chain the paper's 1-D
-recursion, on a grid its 2-D one, on a DAG its hierarchical form):
-
-    S = [ S_a[:,ax]   S_a[:,ab] T_b[ab,:] ]      T = [ T_a[:,ax]   T_a[:,ab] T_b[ab,:] ]
-        [    0              S_b           ]          [    0            T_b[xb,:]       ]
-
-    M = [ M_a   T_a[:,ab] M_b[ab,:] ]            G = [ G_a   S_a[:,ab] M_b[ab,:] ]
-        [  0         M_b[xb,:]      ]                [  0          G_b           ]
-"""
+"""Which edges meet where pieces of a graph are merged: of boxes of a grid, and of intervals of a DAG's nodes."""
 
 from __future__ import annotations
 
@@ -19,19 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Int
 
-from stmlang.lower.block import Block, matmul
+from stmlang.lower.summary import Summary, Wiring, merge
 from stmlang.lower.tables import Places, padded, select
-
-
-class Wiring(NamedTuple):
-    """Which edges of two blocks meet: positions in a's leaving and b's entering edges."""
-
-    kept: Places
-    passed: Places
-    taken: Places
-    fresh: Places
 
 
 @dataclass(frozen=True)
@@ -56,29 +37,6 @@ def wire(a: Border, b: Border) -> tuple[Wiring, Border]:
     )
     tables = (np.asarray(part, np.int32) for part in (kept, passed, taken, fresh))
     return Wiring._make(tables), border
-
-
-def merge(a: Block, b: Block, wiring: Wiring) -> Block:
-    """Block a before block b, as one block whose border is the one that `wire` gives."""
-    source_ab, transition_ab = select(a.source, wiring.passed, -1), select(a.transition, wiring.passed, -1)
-    transition_b, mark_b = select(b.transition, wiring.taken, -2), select(b.mark, wiring.taken, -2)
-    return Block(
-        _upper(select(a.source, wiring.kept, -1), matmul(source_ab, transition_b), b.source),
-        _upper(
-            select(a.transition, wiring.kept, -1),
-            matmul(transition_ab, transition_b),
-            select(b.transition, wiring.fresh, -2),
-        ),
-        _upper(a.mark, matmul(transition_ab, mark_b), select(b.mark, wiring.fresh, -2)),
-        _upper(a.gating, matmul(source_ab, mark_b), b.gating),
-    )
-
-
-def _upper(a: Array, across: Array, b: Array) -> Array:
-    """`[[a, across], [0, b]]`."""
-    top = jnp.concatenate([a, across], axis=-1)
-    padding = [(0, 0)] * (b.ndim - 1) + [(a.shape[-1], 0)]
-    return jnp.concatenate([top, jnp.pad(b, padding)], axis=-2)
 
 
 # --- grids: boxes of equal size --------------------------------------------------------------------------------------
@@ -107,7 +65,7 @@ def _shifted(border: Border, axis: int, by: int) -> Border:
     return Border(shift(border.entering), shift(border.leaving))
 
 
-def merge_grid(nodes: Block, sizes: Sequence[int]) -> tuple[Block, Border]:
+def merge_grid(nodes: Summary, sizes: Sequence[int]) -> tuple[Summary, Border]:
     """A whole box, from its nodes as blocks of shape `(*batch, *sizes, ...)`; all sizes at least one.
 
     Axes are merged from the last to the first, so that the nodes of the result stand in C order. Along an axis equal
@@ -158,9 +116,9 @@ def _fold_steps(border: Border, axis: int, count: int) -> tuple[list[_FoldStep],
         count, extent = count // 2, 2 * extent
 
 
-def _fold(blocks: Block, steps: Sequence[_FoldStep]) -> Block:
+def _fold(blocks: Summary, steps: Sequence[_FoldStep]) -> Summary:
     """Merge the blocks that stand along the last batch axis."""
-    rest: Block | None = None
+    rest: Summary | None = None
     for count, joined, pairs in steps:
         if count % 2:
             last = _along(blocks, slice(count - 1, count))
@@ -169,11 +127,11 @@ def _fold(blocks: Block, steps: Sequence[_FoldStep]) -> Block:
             even = count // 2 * 2
             blocks = merge(_along(blocks, slice(0, even, 2)), _along(blocks, slice(1, even, 2)), pairs)
     assert rest is not None
-    return Block(*(jnp.squeeze(part, -3) for part in rest))
+    return Summary(*(jnp.squeeze(part, -3) for part in rest))
 
 
-def _along(blocks: Block, part: slice) -> Block:
-    return Block(*(array[..., part, :, :] for array in blocks))
+def _along(blocks: Summary, part: slice) -> Summary:
+    return Summary(*(array[..., part, :, :] for array in blocks))
 
 
 # --- DAGs: intervals of a topological order --------------------------------------------------------------------------
@@ -208,12 +166,12 @@ def wire_level(borders: Sequence[Border]) -> tuple[Level, list[Border]]:
     return Level(kept, passed, taken, fresh, padded(entering), padded(leaving)), [border for _, border in joined]
 
 
-def merge_level(blocks: Block, level: Level) -> Block:
+def merge_level(blocks: Summary, level: Level) -> Summary:
     """All pairs of one level at once: blocks `(*batch, blocks, ...)` to `(*batch, blocks / 2, ...)`."""
 
-    def join(a: Block, b: Block, tables: Level) -> Block:
+    def join(a: Summary, b: Summary, tables: Level) -> Summary:
         merged = merge(a, b, Wiring(tables.kept, tables.passed, tables.taken, tables.fresh))
-        return Block(
+        return Summary(
             select(merged.source, tables.leaving, -1),
             select(select(merged.transition, tables.leaving, -1), tables.entering, -2),
             select(merged.mark, tables.entering, -2),

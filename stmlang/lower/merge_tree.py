@@ -13,12 +13,12 @@ from jaxtyping import Int
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
-from stmlang.lower.block import Block
 from stmlang.lower.block_recurrence import line_counts
 from stmlang.lower.grid import node_blocks
 from stmlang.lower.merge import Border, Level, merge_grid, merge_level, wire_level
 from stmlang.lower.operands import Operands, Scalars, scalars
 from stmlang.lower.strategy import LoweringContext, Tables
+from stmlang.lower.summary import Summary
 from stmlang.lower.tables import ABSENT, Places, padded, select
 
 
@@ -70,14 +70,14 @@ def _line_table(dag: DAG, place: np.ndarray, into: list[list[int]], out: list[li
     return table
 
 
-def leaf_blocks(gates: Scalars, leaves: Leaves) -> Block:
+def leaf_blocks(gates: Scalars, leaves: Leaves) -> Summary:
     """Blocks `(direction, head, block, ., .)` from gates over edges and line edges."""
     source = select(gates.source, leaves.out, -1)[..., None, :]
     mark = select(gates.mark, leaves.into, -1)[..., :, None]
-    return Block(source, select(gates.transition, leaves.line, -1), mark, jnp.zeros((*source.shape[:-1], 1), source.dtype))
+    return Summary(source, select(gates.transition, leaves.line, -1), mark, jnp.zeros((*source.shape[:-1], 1), source.dtype))
 
 
-def merge_tree(blocks: Block, levels: tuple[Level, ...]) -> Block:
+def merge_tree(blocks: Summary, levels: tuple[Level, ...]) -> Summary:
     """All merges of a hierarchy, level by level."""
     for level in levels:
         blocks = merge_level(blocks, level)
@@ -124,7 +124,7 @@ def _positions(edges: tuple[Any, ...], declared: np.ndarray) -> np.ndarray:
     return np.asarray([position[edge] for edge in declared.tolist()], np.int32)
 
 
-def whole_block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+def whole_block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
     """A DAG as one block, with nodes in order of their number and borders in the order of the strategies' states."""
     gates = scalars(operands)
     if context.axes is not None:
@@ -133,9 +133,9 @@ def whole_block(context: LoweringContext, tables: Tables, operands: Operands) ->
         return arranged(block, entering, leaving)
     tree: Tree = tables
     block = merge_tree(leaf_blocks(gates, tree.leaves), tree.levels)
-    block = Block(*(jnp.squeeze(array, -3) for array in block))
+    block = Summary(*(jnp.squeeze(array, -3) for array in block))
     block = arranged(block, tree.entering, tree.leaving)
-    return Block(
+    return Summary(
         select(block.source, tree.node, -2),
         block.transition,
         select(block.mark, tree.node, -1),
@@ -143,7 +143,7 @@ def whole_block(context: LoweringContext, tables: Tables, operands: Operands) ->
     )
 
 
-def arranged(block: Block, entering: Places, leaving: Places) -> Block:
+def arranged(block: Summary, entering: Places, leaving: Places) -> Summary:
     """A block with its border edges in another order."""
     return block._replace(
         source=select(block.source, leaving, -1),

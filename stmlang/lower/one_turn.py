@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.block import contract
+from stmlang.lower.contractions import contract
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.segment_products import levels
 

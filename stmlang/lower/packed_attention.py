@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.block import contract, matmul, transposed
+from stmlang.lower.contractions import contract, matmul, transposed
 
 Vectors = Float[Array, "block lane place index"]
 Weights = Float[Array, "block lane target source"]

@@ -18,7 +18,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.block import contract
+from stmlang.lower.contractions import contract
 
 
 class Levels(NamedTuple):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
-from stmlang.lower.block import contract
+from stmlang.lower.contractions import contract
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.manual import alike
 from stmlang.lower.operands import STATE_AXES, input_nodes

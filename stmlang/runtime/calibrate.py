@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.cost.target import CPU, Target
-from stmlang.lower.block import matmul
+from stmlang.lower.contractions import matmul
 from stmlang.runtime.compile import compile
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.strategies.registry import gating_strategy, reference_strategy

@@ -25,7 +25,7 @@ from stmlang.fuzz.checks.point import point
 from stmlang.fuzz.relations import RELATIONS
 from stmlang.fuzz.relations.subject import forget
 from stmlang.fuzz.trial import Check, NotApplicable, Trial, Way
-from stmlang.lower import adapters, adjoint, block, chunks, inverse, merge, merge_tree, operands
+from stmlang.lower import adapters, adjoint, attention, chunks, contractions, inverse, merge, merge_tree, operands
 from stmlang.lower import level_recurrence as levels
 from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import paths
@@ -204,7 +204,7 @@ def half_an_adjoint(_: Any) -> Any:
 
     def wrong(arguments: Any, inverse: Any, cotangent: Any) -> Any:
         del arguments
-        return (block.matmul(block.transposed(inverse), cotangent),)
+        return (contractions.matmul(contractions.transposed(inverse), cotangent),)
 
     return wrong
 
@@ -305,9 +305,9 @@ def first_for_all(right: Any) -> Any:
 
 
 def scaled_by_the_largest(right: Any) -> Any:
-    def wrong(gating: Any, query: Any, key: Any, value: Any) -> Any:
+    def wrong(query: Any, key: Any, value: Any, gating: Any) -> Any:
         scale = jnp.max(jnp.abs(query))
-        return right(gating, query / scale, key, value) * scale
+        return right(query / scale, key, value, gating) * scale
 
     return wrong
 
@@ -362,7 +362,7 @@ FAULTS = (
     Fault("adjoint of an inverse without one factor", inverse, "_adjoint", half_an_adjoint, GRAPH, "dense"),
     Fault("another epsilon in the normalizer", execute, "NORMALIZER_EPSILON", wider_epsilon, SUMMED, "recurrent"),
     Fault("final states of two ports exchanged", states, "_taken_apart", swapped_ports, GRID, "parallel"),
-    Fault("sums in bfloat16", block, "matmul", in_bfloat16, GRID, "parallel"),
+    Fault("sums in bfloat16", attention, "times_transposed", in_bfloat16, GRID, "parallel"),
     Fault("edges between two blocks crossed", merge, "wire", crossed_edges, GRAPH, "chunkwise", {"block": 4}),
     Fault("padding passes no states on", chunkwise, "pad_grid", walls_of_padding, GRID, "chunkwise", {"tile": (2, 2)}),
     Fault("padding not cleared", raster, "pad_grid", uncleared_padding, GRID, "raster", {"tile": (2, 2), "segments": 1}),
@@ -375,7 +375,9 @@ FAULTS = (
     Fault("gates of the first direction for all", operands, "_oriented", gates_of_the_first, DIRECTED, "recurrent"),
     Fault("the first of a batch for all", adjoint, "in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
     Fault("tables of the first graphs for all that take their room", graphs, "rebuilt", tables_of_the_first, TWO, "recurrent"),
-    Fault("scores scaled by the largest query of all nodes", adapters, "attend", scaled_by_the_largest, GRID, "parallel"),
+    Fault(
+        "scores scaled by the largest query of all nodes", adapters, "masked_attention", scaled_by_the_largest, GRID, "parallel"
+    ),
     Fault("matrices divided by their Frobenius norm", bounding, "_norm", frobenius, STABLE, "recurrent"),
 )
 

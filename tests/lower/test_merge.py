@@ -6,20 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stmlang.lower.block import Block
 from stmlang.lower.block_recurrence import assign_slots, line_counts
-from stmlang.lower.merge import Border, box_border, merge, merge_grid, node_border, wire
+from stmlang.lower.merge import Border, box_border, merge_grid, node_border, wire
+from stmlang.lower.summary import Summary, merge
 from stmlang.lower.tables import ABSENT, padded, select
 
 
-def random_nodes(rng: np.random.Generator, sizes: tuple[int, ...]) -> Block:
+def random_nodes(rng: np.random.Generator, sizes: tuple[int, ...]) -> Summary:
     ports = len(sizes)
     source, mark = rng.normal(size=(*sizes, 1, ports)), rng.normal(size=(*sizes, ports, 1))
     transition = rng.uniform(-0.7, 0.7, size=(*sizes, ports, ports))
-    return Block(*(jnp.asarray(part) for part in (source, transition, mark, np.zeros((*sizes, 1, 1)))))
+    return Summary(*(jnp.asarray(part) for part in (source, transition, mark, np.zeros((*sizes, 1, 1)))))
 
 
-def paths(nodes: Block, sizes: tuple[int, ...]) -> np.ndarray:
+def paths(nodes: Summary, sizes: tuple[int, ...]) -> np.ndarray:
     """The gating matrix by summing over edges in topological order, one source node after the other."""
     count, ports = int(np.prod(sizes)), len(sizes)
     source, transition, mark = (np.asarray(part) for part in nodes[:3])
@@ -52,7 +52,7 @@ def test_blocks_without_common_edges_stay_apart() -> None:
     wiring, border = wire(a, b)
     assert border == Border((1, 3), (2, 4))
     rng = np.random.default_rng(0)
-    blocks = [Block(*(jnp.asarray(rng.normal(size=(1, 1))) for _ in range(4))) for _ in range(2)]
+    blocks = [Summary(*(jnp.asarray(rng.normal(size=(1, 1))) for _ in range(4))) for _ in range(2)]
     merged = merge(blocks[0], blocks[1], wiring)
     for part, first, second in zip(merged, *blocks, strict=True):
         np.testing.assert_array_equal(part, np.diag([first[0, 0], second[0, 0]]))
@@ -61,7 +61,7 @@ def test_blocks_without_common_edges_stay_apart() -> None:
 def test_merging_is_associative() -> None:
     rng = np.random.default_rng(1)
     nodes = random_nodes(rng, (3,))
-    a, b, c = (Block(*(part[k] for part in nodes)) for k in range(3))
+    a, b, c = (Summary(*(part[k] for part in nodes)) for k in range(3))
     borders = [node_border(1), Border(((0, (1,)),), ((0, (2,)),)), Border(((0, (2,)),), ((0, (3,)),))]
     first, left = wire(borders[0], borders[1])
     second, right = wire(borders[1], borders[2])

@@ -16,7 +16,7 @@ from jaxtyping import Array, Int
 from stmlang.cost.tiles import Tiling, tiling
 from stmlang.graph.levels import topological_order
 from stmlang.lower.adapters import direction_by_direction
-from stmlang.lower.block import Block, advance, attend, read, write
+from stmlang.lower.attention import masked_attention
 from stmlang.lower.block_recurrence import Sweep, assign_slots, grid_sweep, run_sweep
 from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
 from stmlang.lower.manual import alike
@@ -24,6 +24,7 @@ from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_leve
 from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, merge_tree
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Tables
+from stmlang.lower.summary import Summary, leaving_states, read
 from stmlang.lower.tables import ABSENT, Places, padded, select
 from stmlang.strategies.chunkwise.settings import Chunkwise
 
@@ -102,9 +103,9 @@ def _run_grid(
     cut = _cut(context, axes)
     tile, tiles, target = cut.tile, cut.tiles, cut.sizes
     operands = pad_grid(operands, axes, target)
-    nodes = Block(*(tiled(part, tiles, tile, 2) for part in node_blocks(scalars(operands))))
+    nodes = Summary(*(tiled(part, tiles, tile, 2) for part in node_blocks(scalars(operands))))
     block, _ = merge_grid(nodes, tile)
-    blocks = Block(*(part.reshape(*part.shape[:2], -1, *part.shape[-2:]) for part in block))
+    blocks = Summary(*(part.reshape(*part.shape[:2], -1, *part.shape[-2:]) for part in block))
 
     def tile_nodes(array: Array) -> Array:
         array = tiled(array, tiles, tile, 2)
@@ -133,10 +134,10 @@ def _run_intervals(tables: Intervals, operands: Operands, initial: Array) -> tup
     return jnp.take(outputs, tables.place, axis=2), jnp.take(final, tables.leaving, axis=2)
 
 
-def _sweep(tables: Sweep, blocks: Block, parts: tuple[Array, Array, Array], slots: Array) -> tuple[Array, Array]:
+def _sweep(tables: Sweep, blocks: Summary, parts: tuple[Array, Array, Array], slots: Array) -> tuple[Array, Array]:
     """Outputs `(direction, head, block, node, value)` and final slots."""
     query, key, value = parts
-    inside = attend(blocks.gating, query, key, value)
+    inside = masked_attention(query, key, value, blocks.gating)
     data = (blocks.source, blocks.transition, blocks.mark, query, key, value)
 
     def lane(data: tuple[Array, ...], slots: Array) -> tuple[Array, Array]:
@@ -149,7 +150,7 @@ def _sweep(tables: Sweep, blocks: Block, parts: tuple[Array, Array, Array], slot
 def _step(parts: tuple[Array, ...], entering: Array) -> tuple[Array, Array]:
     source, transition, mark, query, key, value = parts
     state = jnp.squeeze(entering, 2)
-    leaving = advance(transition, state) + write(source, key, value)
+    leaving = leaving_states(source, transition, key, value, state)
     return leaving[:, :, None], read(mark, query, state)
 
 

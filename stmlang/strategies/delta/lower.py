@@ -25,8 +25,8 @@ from jaxtyping import Array, Bool, Float
 
 from stmlang.cost.chains import Chunk
 from stmlang.lower.adapters import direction_by_direction
-from stmlang.lower.block import contract, transposed
 from stmlang.lower.chunks import State, chunk_scan
+from stmlang.lower.contractions import contract, transposed
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import STATE_AXES, Delta, Operands

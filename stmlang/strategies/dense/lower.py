@@ -12,11 +12,12 @@ from jaxtyping import Array, Int
 from stmlang.cost.sweeps import doublings
 from stmlang.graph.levels import edge_levels
 from stmlang.lower.adapters import by_block
-from stmlang.lower.block import Block, matmul
+from stmlang.lower.contractions import matmul
 from stmlang.lower.edges import EdgeTables, edge_gates, edge_tables
 from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.strategy import LoweringContext, Tables
+from stmlang.lower.summary import Summary
 from stmlang.lower.tables import Places
 
 
@@ -40,14 +41,14 @@ def _tables(context: LoweringContext) -> Tables:
     return Solve(edge_tables(dag), place, tail, head, place[dag.entering], place[dag.leaving])
 
 
-def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
     solve: Solve = tables
     source, transition, mark = edge_gates(solve.edges, operands)
     nodes, edges, dtype = context.dag.node_count, context.dag.edge_count, source.dtype
     into, out = solve.place[solve.edges.line_in], solve.place[solve.edges.line_out]
     factors = doublings(edges, int(edge_levels(context.dag).max(initial=0)))
 
-    def one(source: Array, transition: Array, mark: Array) -> Block:
+    def one(source: Array, transition: Array, mark: Array) -> Summary:
         passed = jnp.zeros((edges, edges), dtype).at[into, out].add(transition)
         marked = jnp.zeros((edges, nodes), dtype).at[solve.place, solve.head].set(mark, mode="drop")
         sourced = jnp.zeros((nodes, edges), dtype).at[solve.tail, solve.place].set(source, mode="drop")
@@ -56,7 +57,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
         reached = matmul(propagation(passed, factors), right)
         both = matmul(sourced, reached)
         entering = reached[solve.entering]
-        return Block(both[:, nodes:], entering[:, nodes:], entering[:, :nodes], both[:, :nodes])
+        return Summary(both[:, nodes:], entering[:, nodes:], entering[:, :nodes], both[:, :nodes])
 
     return jax.vmap(jax.vmap(one))(source, transition, mark)
 

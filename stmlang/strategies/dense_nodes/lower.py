@@ -20,11 +20,12 @@ from jaxtyping import Array, Int
 from stmlang.cost.sweeps import doublings
 from stmlang.graph.levels import node_levels
 from stmlang.lower.adapters import by_block
-from stmlang.lower.block import Block, matmul
+from stmlang.lower.contractions import matmul
 from stmlang.lower.inverse import propagation
 from stmlang.lower.node_factors import Single, edge_factors, single_tables
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.summary import Summary
 from stmlang.lower.tables import ABSENT, Places, take
 
 
@@ -55,7 +56,7 @@ def _tables(context: LoweringContext) -> Tables:
     return Solve(place, row, column, out, into, single_tables(context))
 
 
-def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
     solve: Solve = tables
     dag = context.dag
     nodes, entering, leaving = dag.node_count, len(dag.entering), len(dag.leaving)
@@ -73,7 +74,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
     out, source = (jnp.where(solve.row >= nodes, one, part) for part, one in ((out, 0), (source, 1)))
     into, mark = (jnp.where(solve.column >= nodes, one, part) for part, one in ((into, 0), (mark, 1)))
 
-    def one(out: Array, source: Array, into: Array, mark: Array) -> Block:
+    def one(out: Array, source: Array, into: Array, mark: Array) -> Summary:
         def summed(weight: Array) -> Array:
             return jnp.zeros((nodes + entering, nodes + leaving), weight.dtype).at[solve.row, solve.column].add(weight)
 
@@ -81,7 +82,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Bloc
         both = summed(source * mark) + matmul(first, matmul(propagation(inner, count), last))
         by_node = both[:, jnp.concatenate([solve.place, jnp.arange(nodes, nodes + leaving, dtype=jnp.int32)])]
         mine, outer = by_node[solve.place], by_node[nodes:]
-        return Block(mine[:, nodes:], outer[:, nodes:], outer[:, :nodes], mine[:, :nodes])
+        return Summary(mine[:, nodes:], outer[:, nodes:], outer[:, :nodes], mine[:, :nodes])
 
     return jax.vmap(jax.vmap(one))(out, source, into, mark)
 

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.lower.adapters import by_block
-from stmlang.lower.block import Block, matmul, transposed
+from stmlang.lower.contractions import matmul, transposed
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.operands import Operands, flip, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.summary import Summary
 from stmlang.scan.scan import Direction
 from stmlang.strategies.impulse.response import Gates, impulse_response
 from stmlang.strategies.impulse.settings import Impulse
@@ -61,7 +62,7 @@ def _summed(profiles: Array) -> Array:
     return matmul(jnp.ones((1, len(flat)), flat.dtype), flat).reshape(1, *profiles.shape[1:])
 
 
-def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
     """The gating matrix from the response; what crosses the border by merging."""
     del tables
     axes = _axes(context)

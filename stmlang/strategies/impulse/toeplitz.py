@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from stmlang.lower.block import matmul, transposed
+from stmlang.lower.contractions import matmul, transposed
 from stmlang.lower.grid import tiled, untiled
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.operands import flip

@@ -16,8 +16,8 @@ from jaxtyping import Array, Bool, Float
 
 from stmlang.cost.chains import Chunk
 from stmlang.lower.adapters import direction_by_direction
-from stmlang.lower.block import contract
 from stmlang.lower.chunks import State, chunk_scan
+from stmlang.lower.contractions import contract
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.segment_products import levels, parted, paths
 from stmlang.lower.strategy import LoweringContext, Tables, no_tables

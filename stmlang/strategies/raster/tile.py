@@ -27,8 +27,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.block import contract, matmul, transposed
 from stmlang.lower.block_recurrence import line_counts
+from stmlang.lower.contractions import contract, matmul, transposed
 from stmlang.lower.manual import alike
 from stmlang.lower.operands import Scalars
 from stmlang.strategies.raster.loop import States, walk

@@ -11,8 +11,8 @@ from jaxtyping import Array
 
 from stmlang.cost.sweeps import edge_profile, step_shape
 from stmlang.lower.adapters import direction_by_direction
-from stmlang.lower.block import contract, matmul
 from stmlang.lower.block_recurrence import grid_sweep, run_sweep
+from stmlang.lower.contractions import contract, matmul
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.level_recurrence import edge_levels_tables, run_levels
 from stmlang.lower.merge import node_border

@@ -14,8 +14,7 @@ those of one sense along the cut axis add up inside of one product, and of two n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from math import prod
+from functools import partial, reduce
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -23,11 +22,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower.adapters import by_block
-from stmlang.lower.block import Block, contract, matmul
+from stmlang.lower.attention import masked_attention, streamed_attention
+from stmlang.lower.contractions import matmul
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.summary import Summary
 from stmlang.strategies.rows.settings import Cut, Rows, targets_at_a_time
 from stmlang.strategies.rows.slabs import (
     Joined,
@@ -36,7 +37,6 @@ from stmlang.strategies.rows.slabs import (
     pad_rows,
     rows_of,
     taken_apart,
-    times_transposed,
     with_declared_nodes,
 )
 
@@ -101,32 +101,17 @@ def _side_by_side(parts: Sequence[Array], axis: int) -> Array:
 
 
 def _attended(query: Array, key: Array, value: Array, source: Array, mark: Array, targets: int) -> Array:
-    """`((Q K^T) o (S M)^T) V`, all targets at once, or, where they are more than `targets`, part by part: nothing that has a
-    number for each pair of nodes outlives its part."""
-
-    def part(query: Array, mark: Array) -> Array:
-        return _weighed(times_transposed(key, query) * matmul(source, mark), value)
-
+    """`((Q K^T) o (S M)^T) V`, all targets at once, or, where they are more than `targets`, part by part."""
     size = targets_at_a_time(query.shape[-2], targets)
     if size == query.shape[-2]:
-        return part(query, mark)
+        return masked_attention(query, key, value, matmul(source, mark))
 
     def cut(array: Array, axis: int) -> Array:
         axis += array.ndim
         return jnp.moveaxis(array.reshape(*array.shape[:axis], -1, size, *array.shape[axis + 1 :]), axis, 0)
 
-    def one(given: tuple[Array, Array]) -> Array:
-        return part(*given)
-
-    found = cast(Array, jax.lax.map(jax.checkpoint(one), (cut(query, -2), cut(mark, -1))))
-    return jnp.moveaxis(found, 0, -3).reshape(*query.shape[:-1], value.shape[-1])
-
-
-def _weighed(weights: Array, value: Array) -> Array:
-    """What targets read, of weights `(*batch, source, target)`. No transpose is written down, which XLA might carry out."""
-    batch = weights.shape[:-2]
-    flat = (part.reshape(prod(batch), *part.shape[-2:]) for part in (weights, value))
-    return contract("bst,bsv->btv", *flat).reshape(*batch, weights.shape[-1], value.shape[-1])
+    outputs = streamed_attention(cut(query, -2), key, value, cut(mark, -1), partial(matmul, source))
+    return jnp.moveaxis(outputs, 0, -3).reshape(*query.shape[:-1], value.shape[-1])
 
 
 def _doubled(pair: tuple[Runs, Runs] | None, sense: int) -> Runs | None:
@@ -153,7 +138,7 @@ def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | No
     """What all nodes read: inside of the first runs by what they see of themselves, then of neighbours, in runs twice as long
     each time. `(lane, node, value)`."""
     query, key, value = inputs
-    found = _weighed(times_transposed(key, query) * seen, value)
+    found = masked_attention(query, key, value, seen)
     found = found.reshape(found.shape[0], -1, found.shape[-1])
     while (runs := inputs.value.shape[1]) > 1:
         ahead, back = _pairs(forward), _pairs(backward)
@@ -258,7 +243,7 @@ def _unlaid(grid: Cut, array: Array) -> Array:
     return jnp.moveaxis(array, 1, 1 + grid.axis)
 
 
-def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
     del tables
     return whole_block(context, (), operands)
 

@@ -22,21 +22,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from stmlang.lower.block import contract, matmul
+from stmlang.lower.contractions import matmul
 from stmlang.lower.grid import node_blocks
 from stmlang.lower.merge import merge_grid
 from stmlang.lower.merge_tree import arranged, slot_order
 from stmlang.lower.one_turn import products
 from stmlang.lower.operands import Scalars, flip
-
-
-class Slabs(NamedTuple):
-    """Rows as blocks: `T[entering, leaving]`, `S[node, leaving]`, `M[entering, node]` and `G[node, node]`, the source first."""
-
-    through: Float[Array, "*batch row width width"]
-    source: Float[Array, "*batch row width width"]
-    mark: Float[Array, "*batch row width width"]
-    seen: Float[Array, "*batch row width width"]
 
 
 class Joined(NamedTuple):
@@ -79,7 +70,7 @@ def pad_rows(gates: Scalars, before: Sequence[int], count: int) -> Scalars:
     return parts._replace(transition=jnp.where(beyond, straight, parts.transition))
 
 
-def rows_of(gates: Scalars, parting: Array) -> Slabs:
+def rows_of(gates: Scalars, parting: Array) -> Summary:
     """Single rows: gates `(direction, head, row, *others, ports...)`; `parting` those of the places in a row of one axis."""
     rank = gates.source.shape[-1]
     if rank != 2:
@@ -93,46 +84,38 @@ def rows_of(gates: Scalars, parting: Array) -> Slabs:
         return diagonal[..., None, :] * eye + first[..., :, None] * strict * last[..., None, :]
 
     source, mark = gates.source, gates.mark
-    return Slabs(
-        row(gates.transition[..., 0, 0], out, into),
-        row(source[..., 0], source[..., 1], into),
-        row(mark[..., 0], out, mark[..., 1]),
-        source[..., 1][..., :, None] * strict * mark[..., 1][..., None, :],
+    return Summary(
+        source=row(source[..., 0], source[..., 1], into),
+        transition=row(gates.transition[..., 0, 0], out, into),
+        mark=row(mark[..., 0], out, mark[..., 1]),
+        gating=source[..., 1][..., :, None] * strict * mark[..., 1][..., None, :],
     )
 
 
-def _merged_rows(gates: Scalars, rank: int) -> Slabs:
-    """Slabs of any number of axes, by merging their nodes; of their borders only the edges along the first axis count."""
+def _merged_rows(gates: Scalars, rank: int) -> Summary:
+    """Rows of any number of axes, by merging their nodes; of their borders only the edges along the first axis count."""
     sizes = gates.source.shape[-1 - rank + 1 : -1]
     flat = Scalars(*(jnp.expand_dims(gate, 3) for gate in gates))
     block, border = merge_grid(node_blocks(flat), (1, *sizes))
     width = prod(sizes)
     entering, leaving = (slot_order(edges, (1, *sizes))[:width] for edges in (border.entering, border.leaving))
-    block = arranged(block, entering, leaving)
-    return Slabs(block.transition, block.source, block.mark, block.gating)
+    return arranged(block, entering, leaving)
 
 
-def joined(rows: Slabs, count: int) -> Joined:
+def joined(rows: Summary, count: int) -> Joined:
     """Every `count` rows as one run, row after row: what came so far times `T` and `M` of the next row, in one product."""
-    through, source, mark, seen = (taken_apart(part, count) for part in rows)
-    width = through[0].shape[-1]
-    past = jnp.concatenate([through[0], source[0]], axis=-2)
-    marks, lines = [mark[0]], [[seen[0]]]
+    source, transition, mark, gating = (taken_apart(array, count) for array in rows)
+    width = transition[0].shape[-1]
+    past = jnp.concatenate([transition[0], source[0]], axis=-2)
+    marks, lines = [mark[0]], [[gating[0]]]
     for row in range(1, count):
-        passed, read = jnp.split(matmul(past, jnp.concatenate([through[row], mark[row]], axis=-1)), [width], axis=-1)
+        passed, read = jnp.split(matmul(past, jnp.concatenate([transition[row], mark[row]], axis=-1)), [width], axis=-1)
         entering, *before = jnp.split(read, 1 + row, axis=-2)
         marks.append(entering)
-        lines.append([*before, seen[row]])
+        lines.append([*before, gating[row]])
         past = jnp.concatenate([passed, source[row]], axis=-2)
     whole, *written = jnp.split(past, 1 + count, axis=-2)
     return Joined(whole, written, marks, lines)
-
-
-def times_transposed(a: Array, b: Array) -> Array:
-    """`a b^T` in full precision. No transpose is written down, which XLA might carry out."""
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    flat = (part.reshape(prod(batch), *part.shape[-2:]) for part in (a, b))
-    return contract("bij,bkj->bik", *flat).reshape(*batch, a.shape[-2], b.shape[-2])
 
 
 def taken_apart(runs: Array, count: int) -> list[Array]:
@@ -142,7 +125,7 @@ def taken_apart(runs: Array, count: int) -> list[Array]:
     return [jnp.squeeze(part, -3) for part in parts]
 
 
-def with_declared_nodes(rows: Slabs, senses: Sequence[Sequence[int]], sizes: Sequence[int]) -> Slabs:
+def with_declared_nodes(rows: Summary, senses: Sequence[Sequence[int]], sizes: Sequence[int]) -> Summary:
     """Rows of every direction, `(direction, head, row, ., .)`, their nodes in declared order. Edges between rows stay in the
     directions' own order, for each alone numbers them. `senses` are those of the axes of a row, of sizes `sizes`."""
 
@@ -152,7 +135,7 @@ def with_declared_nodes(rows: Slabs, senses: Sequence[Sequence[int]], sizes: Seq
             parts = [_flipped(part, sense, axis, sizes) for part, sense in zip(parts, senses, strict=True)]
         return jnp.stack(parts)
 
-    return Slabs(rows.through, nodes(rows.source, [2]), nodes(rows.mark, [3]), nodes(rows.seen, [2, 3]))
+    return Summary(nodes(rows.source, [2]), rows.transition, nodes(rows.mark, [3]), nodes(rows.gating, [2, 3]))
 
 
 def _flipped(array: Array, senses: Sequence[int], axis: int, sizes: Sequence[int]) -> Array:

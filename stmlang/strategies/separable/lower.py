@@ -18,13 +18,14 @@ from jaxtyping import Array
 
 from stmlang.lower.adapters import by_block
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.block import Block, matmul, transposed
+from stmlang.lower.contractions import matmul, transposed
 from stmlang.lower.manual import alike
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.one_turn import PortGates, Walks, partings, walks
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.summary import Summary
 from stmlang.strategies.separable.settings import Lines, Separable, lines_of
 
 
@@ -88,7 +89,7 @@ def _taken(array: Array, axis: int) -> list[Array]:
     return [jnp.squeeze(part, axis) for part in jnp.split(array, array.shape[axis], axis)]
 
 
-def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Block:
+def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
     """What crosses the border, and the gating matrix of each direction for those who ask for it, by merging."""
     del tables
     return whole_block(context, (), operands)
