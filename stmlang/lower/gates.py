@@ -7,6 +7,7 @@ on the others elementwise; where it is the same along an axis that has size one.
 from __future__ import annotations
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.contractions import contract
@@ -83,7 +84,7 @@ PAIRS = ("kK", "vV", "tT")
 """The letters of each state axis and its twin."""
 
 
-def identity(edges: int, dtype: object) -> Float[Array, "entering leaving *state"]:
+def identity(edges: int, dtype: DTypeLike) -> Float[Array, "entering leaving *state"]:
     """Every edge passes its state on to the edge of the same number."""
     return jnp.eye(edges, dtype=dtype).reshape(edges, edges, *(1,) * STATE_AXES)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from stmlang.lower.attention import masked_attention
@@ -53,7 +54,7 @@ def straight_wiring(edges: int) -> Wiring:
     return Wiring(none, every, every, none)
 
 
-def no_nodes(edges: int, dtype: object) -> Summary:
+def no_nodes(edges: int, dtype: DTypeLike) -> Summary:
     """The summary of no nodes, which so many edges pass: neutral where they all are joined."""
     shapes = ((0, edges), (edges, 0), (0, 0))
     source, mark, gating = (jnp.zeros(shape, dtype) for shape in shapes)

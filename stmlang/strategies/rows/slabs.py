@@ -28,6 +28,7 @@ from stmlang.lower.merge import merge_grid
 from stmlang.lower.merge_tree import arranged, slot_order
 from stmlang.lower.one_turn import products
 from stmlang.lower.operands import Scalars, flip
+from stmlang.lower.summary import Summary
 
 
 class Joined(NamedTuple):
