@@ -13,16 +13,11 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.check import load
 from stmlang.cli.main import main
-from stmlang.cost.target import CPU
 from stmlang.fuzz.fuzzer import Fuzzer, Source, Task, generated, strategy_names
 from stmlang.fuzz.jobs import Evaluate, answer
 from stmlang.fuzz.trial import Trial, ways
 from stmlang.plan.store import plan_from_json, plan_json
-from stmlang.plan.tuned import Device
-from stmlang.runtime.compile import prepare
-from stmlang.runtime.tune import Tuner
 from stmlang.strategies.registry import registered
 from tests.equivalence.test_candidates import check
 from tests.helpers.calls import compiled
@@ -94,14 +89,16 @@ def test_it_is_compared_with_the_recurrence(name: str) -> None:
         check(case, (way.strategy, way.config), "float64", 1e-10)
 
 
-def test_it_is_tuned() -> None:
-    tuner = Tuner(prepare(load(TEXT, {}), "float32"), CPU, Device.cpu(), 1e-9)
-    (tried,) = tuner.run()
-    assert tried.measured.label == "toy unroll=1"
-    assert not tuner.faults
-    assert tuner.record is not None
-    assert tuner.record.winner == "toy unroll=1"
-    assert stmlang.compile(TEXT, target="cpu").plan.tuning.used
+def test_it_is_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.stm"
+    path.write_text(TEXT)
+    assert main(["tune", str(path), "--budget", "0.01s", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["predicted"] == told["winner"] == "toy unroll=1"
+    assert [entry["fault"] for entry in told["tried"]] == [""]
+    plan = stmlang.compile(TEXT, target="cpu").plan
+    assert plan.tuning.used
+    assert plan.strategy == "toy"
 
 
 class Here:
