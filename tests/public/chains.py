@@ -13,10 +13,10 @@ from jax import lax
 
 import stmlang
 from stmlang.cost.candidate import Candidate
-from stmlang.cost.settings import ConfigValue
+from stmlang.cost.settings import ConfigValue, settings_dict
 from stmlang.cost.target import CPU
-from stmlang.strategies.base import asked_for
-from stmlang.strategies.registry import strategies
+from stmlang.strategies.base import asked_for, odd_settings
+from stmlang.strategies.registry import strategies, strategy_named
 from tests.helpers.cases import GIVEN, NONE
 
 Tree = Any
@@ -30,7 +30,8 @@ def scan_on(topology: str, body: str = PLAIN, heads: int = 1, key: int = 2, valu
 
 
 def settings(op: Any, strategy: str, size: int) -> dict[str, ConfigValue]:
-    """The settings of a strategy that cuts a scan's topology: pieces with sides of `size`."""
+    """The settings of a strategy that cuts a scan's topology: pieces with sides of `size`; of one that is not listed
+    here the first that it calls odd."""
     axes = op.dag.regular or ()
     match strategy:
         case "chunkwise":
@@ -46,7 +47,8 @@ def settings(op: Any, strategy: str, size: int) -> dict[str, ConfigValue]:
         case "rows":
             return {"axis": 0, "rows": size, "targets": size + 1}
         case _:
-            return {}
+            odd = odd_settings(strategy_named(strategy), op.compilation.program.problem)
+            return settings_dict(odd[0]) if odd else {}
 
 
 Names = tuple[str, ...] | None

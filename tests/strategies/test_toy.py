@@ -23,6 +23,7 @@ from tests.equivalence.test_candidates import check
 from tests.helpers.calls import compiled
 from tests.helpers.cases import QUICK
 from tests.helpers.compilation import quick_compilation
+from tests.public.chains import every_way
 from tests.strategies.toy import TOY, Toy
 
 __all__ = ["quick_compilation"]
@@ -99,6 +100,11 @@ def test_it_is_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     plan = stmlang.compile(TEXT, target="cpu").plan
     assert plan.tuning.used
     assert plan.strategy == "toy"
+
+
+def test_the_public_cases_take_it() -> None:
+    """Those that are put to every strategy take it with the settings that it calls odd."""
+    assert set(every_way(TEXT, "float32", 2, ("toy",))) == {"toy"}
 
 
 class Here:

@@ -15,8 +15,9 @@ from stmlang.cost.chains import needs_chain
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import needs_scalar_gates
+from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.operands import Operands, scalars
-from stmlang.lower.strategy import LoweringContext, Stepwise, Tables, no_tables
+from stmlang.lower.strategy import LoweringContext, Tables, no_tables
 from stmlang.strategies.base import Strategy
 
 # --- settings.py ------------------------------------------------------------------------------------------------------
@@ -100,5 +101,5 @@ TOY = Strategy(
     _misread,
     _cost,
     _odd,
-    lowering=Stepwise(no_tables, _run),
+    lowering=direction_by_direction(no_tables, _run),
 )
