@@ -169,12 +169,14 @@ def _summary(fuzzer: Fuzzer, spent: float, interrupted: bool) -> dict[str, Any]:
 
     def counted(place: int) -> dict[str, dict[str, int]]:
         return {
-            name: {"examples": examples, "findings": findings} for name, (examples, findings) in fuzzer.counts.by(place).items()
+            name: {"examples": examples, "value_sets": draws, "findings": findings}
+            for name, (examples, draws, findings) in fuzzer.counts.by(place).items()
         }
 
     return {
         "seed": fuzzer.task.seed,
         "examples": fuzzer.counts.total,
+        "value_sets": fuzzer.counts.draws.total(),
         "did_not_apply": fuzzer.counts.skipped,
         "spent": spent,
         "interrupted": interrupted,
@@ -220,7 +222,7 @@ def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
     counts = fuzzer.counts
     for place, what in enumerate(("generator", "strategy", "check")):
         entries = counts.by(place).items()
-        rows = [(what, "examples", "findings"), *((name, str(tried), str(findings)) for name, (tried, findings) in entries)]
+        rows = [(what, "examples", "value sets", "findings"), *((name, *map(str, numbers)) for name, numbers in entries)]
         for line in columns(rows, left={0}) if entries else ():
             tell(line)
         if entries:
@@ -231,7 +233,8 @@ def _report(fuzzer: Fuzzer, spent: float, interrupted: bool) -> None:
         tell(f"    {_command(kept)}")
     number, apart = counts.findings.total(), len(fuzzer.kept)
     findings = count(number, "finding") + (f", {apart} of them different" if number > apart else "")
-    tried = f"{count(counts.total, 'example')} in {units.seconds(spent)}, seed {fuzzer.task.seed}"
+    examples = f"{count(counts.total, 'example')} with {count(counts.draws.total(), 'set')} of values"
+    tried = f"{examples} in {units.seconds(spent)}, seed {fuzzer.task.seed}"
     tell(f"{tried}: {findings if number else 'no finding'}")
     if not counts.total and not interrupted:
         say("nothing was tried: the strategies and checks that were asked for apply to no example")

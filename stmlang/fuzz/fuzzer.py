@@ -1,10 +1,10 @@
 """Looking for what the checks object to: batches of examples, counted, and small counterexamples.
 
-An example is a trial, a way to evaluate it and a check. Trials come from hypothesis, by number. A batch plans a pool of them
-and deals its examples out so that every strategy, and of each strategy every check, comes up about equally often; where no
-trial of the pool has one of the strategies, it looks further. Compiling takes most of the time, so a trial that is compiled for
-a way is put to several checks. A batch depends on its seed and number alone, so that the same examples are tried however many
-processes share the work.
+An example is a trial, a way to evaluate it and a check, tried on many sets of values. Trials come from hypothesis, by number. A
+batch plans a pool of them and deals its examples out so that every strategy, and of each strategy every check, comes up about
+equally often; where no trial of the pool has one of the strategies, it looks further. Compiling takes most of the time, so a
+trial that is compiled for a way is put to several checks, and a program to all sets of values. A batch depends on its seed and
+number alone, so that the same examples are tried however many processes share the work.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ POOL = 12
 """Trials that a batch plans at first."""
 SEARCH, FAR_SEARCH = 60, 180
 """Trials that it looks at besides, for strategies that none of the pool can be evaluated by; for those asked for by name."""
+DRAWS, FEW_DRAWS = 64, 8
+"""Sets of values that a compiled program is tried on; those of a check that compiles nothing."""
 TEXTS = 2
 """Texts in a batch, each put to all checks of texts."""
 OPTIMIZED_EVERY = 4
@@ -114,12 +116,17 @@ def batch(task: Task, number: int, quota: int = BATCH) -> Generator[Step, Any, N
         trial, way = tally.next()
         applied = 0
         for check in tally.due(way.strategy):
-            outcome: Outcome = yield trial, Evaluate(check, pool.trials[trial], way, optimized)
+            outcome: Outcome = yield trial, Evaluate(check, pool.trials[trial], way, optimized, draws_of(check))
             applied += outcome.kind != "skipped"
             tally.note(way.strategy, check)
             if applied >= min(TOGETHER, quota):
                 break
         quota -= applied
+
+
+def draws_of(check: str) -> int:
+    """How many sets of values a check of a compiled scan is given."""
+    return FEW_DRAWS if check == "oracles" else DRAWS
 
 
 def _texts(task: Task, number: int, quota: int) -> Generator[Step, Any, int]:
@@ -198,9 +205,10 @@ class _Tally:
 
 @dataclass
 class Counts:
-    """Examples that applied, and findings, by (generator, strategy, check)."""
+    """Examples that applied, the sets of values that were judged, and findings, by (generator, strategy, check)."""
 
     examples: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    draws: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
     findings: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
     skipped: int = 0
 
@@ -212,6 +220,7 @@ class Counts:
             self.skipped += 1
             return
         self.examples[key] += 1
+        self.draws[key] += tried.outcome.draws if job.way != FRONT_END else 0
         self.findings[key] += tried.outcome.finding is not None
 
     @property
@@ -219,10 +228,13 @@ class Counts:
         """All examples that applied."""
         return self.examples.total()
 
-    def by(self, place: int) -> dict[str, tuple[int, int]]:
-        """Examples and findings by generator (0), strategy (1) or check (2), in order of name."""
+    def by(self, place: int) -> dict[str, tuple[int, int, int]]:
+        """Examples, sets of values and findings by generator (0), strategy (1) or check (2), in order of name."""
         names = sorted({key[place] for key in self.examples})
-        return {name: (_sum(self.examples, place, name), _sum(self.findings, place, name)) for name in names}
+        return {
+            name: (_sum(self.examples, place, name), _sum(self.draws, place, name), _sum(self.findings, place, name))
+            for name in names
+        }
 
 
 def _sum(counter: Counter[tuple[str, str, str]], place: int, name: str) -> int:
@@ -335,11 +347,13 @@ class Fuzzer:
         key = (job.check, job.way.strategy, outcome.manner)
         if outcome.finding is None or key in self.kept:
             return
+        job, outcome = _singled_out(job, outcome, evaluator)
         name = saved.name_of(job.check, job.way, job.trial)
         self._keep(key, name, job, outcome, evaluator)
         self._shrink(key, name, tried, evaluator)
 
     def _keep(self, key: tuple[str, str, str], name: str, job: Evaluate, outcome: Outcome, evaluator: Evaluator) -> None:
+        """Keep the finding of a job of one draw."""
         assert outcome.finding is not None
         numbers = None if job.way in (FRONT_END, PLANNER) else evaluator.ask(Draw(job.trial))
         found = Saved(job.trial, job.way, outcome.finding, job.optimized, numbers)
@@ -356,7 +370,7 @@ class Fuzzer:
                 job = replace(tried.job, trial=trial, way=way)
                 outcome: Outcome = evaluator.ask(job)
                 if outcome.manner == manner:
-                    self._keep(key, name, job, outcome, evaluator)
+                    self._keep(key, name, *_singled_out(job, outcome, evaluator), evaluator)
                     return True
             return False
 
@@ -370,6 +384,24 @@ class Fuzzer:
             return [first]
         own = [way for way in evaluator.ask(Plan(trial)) if way.strategy == strategy]
         return sorted(own, key=lambda way: way.label != first.label)
+
+
+def _singled_out(job: Evaluate, outcome: Outcome, evaluator: Evaluator) -> tuple[Evaluate, Outcome]:
+    """The draw that a finding is about, as a job of its own. A process that died or hung does not say which it was: then the
+    half of the draws is looked for in which it happens again, and the half of that; all of them remain where it does not."""
+    trial = job.trial
+    if outcome.kind not in ("died", "hung"):
+        return replace(job, trial=replace(trial, draw=outcome.draw), draws=1), outcome
+    while job.draws > 1:
+        few = job.draws // 2
+        second = replace(job.trial, draw=job.trial.draw + few)
+        halves = (replace(job, draws=few), replace(job, trial=second, draws=job.draws - few))
+        answers = ((half, evaluator.ask(half)) for half in halves)
+        again = next(((half, answer) for half, answer in answers if answer.manner == outcome.manner), None)
+        if again is None:
+            break
+        job, outcome = again
+    return replace(job, draws=1), outcome
 
 
 def _step(lane: Generator[Step, Any, None], reply: Any) -> Step | None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, Literal, Protocol
 
 import jax
 
-from stmlang.cost.settings import Config, freeze
-from stmlang.fuzz.saved import Numbers, Recorded, Saved, numbers_of
-from stmlang.fuzz.trial import Check, Finding, Listed, NotApplicable, Trial, Way, ways
-from stmlang.runtime.compiled import CompiledScan
+from stmlang.fuzz.saved import Numbers, Saved, numbers_of
+from stmlang.fuzz.trial import Check, Finding, NotApplicable, NothingClaimed, Trial, Way, ways
 from stmlang.source.diagnostic import Diagnostic, SpecError
 
 PLANNER, FRONT_END = Way("planner", {}), Way("front end", {})
@@ -29,11 +27,14 @@ Kind = Literal["passed", "skipped", "wrong", "raised", "died", "hung"]
 @dataclass(frozen=True)
 class Outcome:
     """How a check of a trial ended: `skipped` where it does not apply; of the others all but `passed` come with a finding:
-    numbers are `wrong`, the check `raised` an exception (`cause` says which, and where), or its process `died` or `hung`."""
+    numbers are `wrong`, the check `raised` an exception (`cause` says which, and where), or its process `died` or `hung`. A
+    finding is about the values of one `draw`; `draws` counts those that were judged."""
 
     kind: Kind
     finding: Finding | None = None
     cause: str = ""
+    draw: int = 0
+    draws: int = 0
 
     @property
     def manner(self) -> str:
@@ -43,12 +44,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Run a check; `optimized` lets XLA optimize. The reply is an `Outcome`."""
+    """Run a check; `optimized` lets XLA optimize. It is run on so many `draws` of values, from the trial's own on, until there
+    is a finding. The reply is an `Outcome`."""
 
     check: str
     trial: Trial
     way: Way
     optimized: bool = False
+    draws: int = 1
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,13 @@ def replaying(saved: Saved) -> Evaluate:
 
 def answer(job: Job) -> Any:
     """The reply to a job, done in this process, which what crashes or hangs takes along."""
-    trial = _shared(job.trial)
+    trial = job.trial
     match job:
         case Evaluate(check=check, way=way, optimized=optimized):
             with _optimizing(optimized):
-                return _evaluate(every_check()[check], check, trial, way)
+                return _evaluate(every_check()[check], check, trial.draws(job.draws), way)
         case Plan():
-            return [] if _evaluate(_plans, PLANS, trial, PLANNER).finding else ways(trial.compiled(None, "float64"))
+            return [] if _evaluate(_plans, PLANS, [trial], PLANNER).finding else ways(trial.compiled(None, "float64"))
         case Draw():
             return _numbers(trial)
 
@@ -138,41 +141,32 @@ def _numbers(trial: Trial) -> Numbers | None:
         return None
 
 
-def _evaluate(check: Check, name: str, trial: Trial, way: Way) -> Outcome:
-    try:
-        found = check(trial, way)
-    except NotApplicable:
-        return Outcome("skipped")
-    except Exception as error:
-        frame = extract_tb(error.__traceback__)[-1]
-        where = f"at {Path(frame.filename).name}:{frame.lineno}"
-        lines = str(error).strip().splitlines() or [""]
-        what = f"{type(error).__name__}: {lines[0][:300]} {where}"
-        return Outcome("raised", Finding(name, way.label, what, float("inf"), 0.0), f"{type(error).__name__} {where}")
-    if found is None:
-        return Outcome("passed")
-    return Outcome("wrong", Finding(name, way.label, found.what, found.error, found.allowed))
+def _evaluate(check: Check, name: str, draws: Sequence[Trial], way: Way) -> Outcome:
+    """A check of each draw of a trial, up to the first that it objects to."""
+    judged = 0
+    for trial in draws:
+        try:
+            finding = check(trial, way)
+        except NothingClaimed:
+            continue
+        except NotApplicable:
+            break
+        except Exception as error:
+            return _raised(error, name, trial.draw, judged, way)
+        judged += 1
+        if finding is not None:
+            finding = Finding(name, way.label, finding.what, finding.error, finding.allowed)
+            return Outcome("wrong", finding, draw=trial.draw, draws=judged)
+    return Outcome("passed", draws=judged) if judged else Outcome("skipped")
 
 
-class _Shared(Trial):
-    """A trial whose compiled scans are kept, so that its checks compile each way once."""
-
-    def compiled(self, way: Way | None, dtype: str) -> CompiledScan:
-        return _compiled(self.text, self.graphs, None if way is None else (way.strategy, freeze(way.config)), dtype)
-
-
-class _SharedRecorded(Recorded, _Shared):
-    """The same with known numbers."""
-
-
-def _shared(trial: Trial) -> Trial:
-    fields = (trial.text, trial.generator, trial.values, trial.seed, trial.graphs)
-    return _SharedRecorded(*fields, trial.numbers) if isinstance(trial, Recorded) else _Shared(*fields)
-
-
-@lru_cache(maxsize=16)
-def _compiled(text: str, graphs: tuple[Listed, ...] | None, way: tuple[str, Config] | None, dtype: str) -> CompiledScan:
-    return Trial(text, "", "", 0, graphs).compiled(None if way is None else Way(way[0], dict(way[1])), dtype)
+def _raised(error: Exception, name: str, draw: int, judged: int, way: Way) -> Outcome:
+    frame = extract_tb(error.__traceback__)[-1]
+    where = f"at {Path(frame.filename).name}:{frame.lineno}"
+    lines = str(error).strip().splitlines() or [""]
+    what = f"{type(error).__name__}: {lines[0][:300]} {where}"
+    finding = Finding(name, way.label, what, float("inf"), 0.0)
+    return Outcome("raised", finding, f"{type(error).__name__} {where}", draw, judged + 1)
 
 
 @contextmanager

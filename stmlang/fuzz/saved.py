@@ -80,7 +80,8 @@ class Saved:
         trial = self.trial
         if self.numbers is None:
             return trial
-        return Recorded(trial.text, trial.generator, trial.values, trial.seed, trial.graphs, self.numbers)
+        own = (trial.text, trial.generator, trial.values, trial.seed, trial.graphs, trial.draw)
+        return Recorded(*own, self.numbers)
 
 
 def numbers_of(arguments: Arguments) -> Numbers:
@@ -105,7 +106,8 @@ def _expected(op: CompiledScan) -> dict[str, Floats]:
 
 def name_of(check: str, way: Way, trial: Trial) -> str:
     """A name for files, the same for the same finding: `grad-chunkwise-1f3a9c0b`."""
-    told = json.dumps([check, way.label, trial.text, trial.values, trial.seed, trial.graphs])
+    values = trial.seed if trial.draw == 0 else [trial.seed, trial.draw]
+    told = json.dumps([check, way.label, trial.text, trial.values, values, trial.graphs])
     words = re.sub(r"[^a-z0-9]+", "-", f"{check} {way.strategy}".lower()).strip("-")
     return f"{words}-{_hash(told.encode())[:8]}"
 
@@ -122,6 +124,7 @@ def keep(folder: Path, name: str, saved: Saved) -> Path:
         "generator": saved.trial.generator,
         "values": saved.trial.values,
         "seed": saved.trial.seed,
+        "draw": saved.trial.draw,
         "graphs": saved.trial.graphs,
         "optimized": saved.optimized,
         "finding": {**asdict(saved.finding), "error": repr(saved.finding.error), "allowed": repr(saved.finding.allowed)},
@@ -237,7 +240,14 @@ def _saved(about: dict[str, Any], text: str, numbers: dict[str, Floats]) -> Save
     error, allowed = float(told.pop("error")), float(told.pop("allowed"))
     words = {key: _word(told[key]) for key in ("check", "way", "what")}
     return Saved(
-        Trial(text, _word(about["generator"]), _word(about["values"]), int(about["seed"]), _graphs(about["graphs"])),
+        Trial(
+            text,
+            _word(about["generator"]),
+            _word(about["values"]),
+            int(about["seed"]),
+            _graphs(about["graphs"]),
+            int(about.get("draw", 0)),  # findings that were saved when there was one set of values have none
+        ),
         Way(_word(about["strategy"]), dict(_config(dict(about["config"])))),
         Finding(**words, error=error, allowed=allowed),
         bool(about["optimized"]),

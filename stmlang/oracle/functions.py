@@ -27,6 +27,28 @@ def floats(array: npt.ArrayLike) -> Floats:
     return found.astype(np.complex128 if np.iscomplexobj(found) else np.float64)
 
 
+def times(a: Floats, b: Floats) -> Floats:
+    """A product whose real part is that of the real parts. The one of complex numbers lacks the product of the imaginary parts,
+    which is all that is left of it where a factor is zero, and would decide on which side of a kink that is."""
+    if not (np.iscomplexobj(a) and np.iscomplexobj(b)):
+        return a * b
+    return _complex(a.real * b.real, a.real * b.imag + a.imag * b.real)
+
+
+def over(a: Floats, b: Floats) -> Floats:
+    """A quotient, in the same way."""
+    if not np.iscomplexobj(b):
+        return a / b
+    real = a.real / b.real
+    return _complex(real, (a.imag - real * b.imag) / b.real)
+
+
+def _complex(real: Floats, imag: Floats) -> Floats:
+    number = np.empty(np.broadcast_shapes(real.shape, imag.shape), np.complex128)
+    number.real, number.imag = real, imag
+    return number
+
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """What a reduction ranges over: an axis, or the sites (along axis 0) of each of `count` groups."""
@@ -79,11 +101,11 @@ def rescaled(kind: Rescaling, array: Floats, groups: Groups) -> Floats:
     match kind:
         case "softmax":
             raised = np.exp(array - groups.back(groups.fold(np.maximum, array.real, -np.inf)))
-            return raised / groups.back(groups.fold(np.add, raised, 0.0))
+            return over(raised, groups.back(groups.fold(np.add, raised, 0.0)))
         case "l1":
-            return array / larger(np.ones(()), groups.back(groups.fold(np.add, absolute(array), 0.0)))
+            return over(array, larger(np.ones(()), groups.back(groups.fold(np.add, absolute(array), 0.0))))
         case "l2":
-            return array / np.sqrt(groups.back(groups.fold(np.add, array**2, 0.0)) + L2_EPSILON)
+            return over(array, np.sqrt(groups.back(groups.fold(np.add, array**2, 0.0)) + L2_EPSILON))
 
 
 def larger(a: Floats, b: Floats) -> Floats:

@@ -16,7 +16,20 @@ import numpy.typing as npt
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.reduction import multitree
 from stmlang.graph.shapes import index_size, leaf_shape, query_shape, value_shape
-from stmlang.oracle.functions import Floats, Groups, Rescaling, apply, floats, larger, reduced, rescaled, smaller, spectrum
+from stmlang.oracle.functions import (
+    Floats,
+    Groups,
+    Rescaling,
+    apply,
+    floats,
+    larger,
+    over,
+    reduced,
+    rescaled,
+    smaller,
+    spectrum,
+    times,
+)
 from stmlang.oracle.sites import PortIndices, Sites, sites_of
 from stmlang.scan.expression import (
     INDICES,
@@ -254,7 +267,7 @@ class Evaluator:
         """A product, of whose factors some are divided by."""
         result: Floats = np.ones(())
         for below, factor in zip(inverted, factors, strict=True):
-            result = result / factor if below else result * factor
+            result = over(result, factor) if below else times(result, factor)
         return result
 
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
@@ -364,8 +377,8 @@ class Evaluator:
         left: Floats = np.ones((len(here), 1, *(1 for _ in states)))
         result = np.zeros_like(left)
         for number, array in enumerate(arrays):
-            result = np.where(here == number, left * array, result)
-            left = left * (1 - array)
+            result = np.where(here == number, times(left, array), result)
+            left = times(left, 1 - array)
         return Value(ports, states, np.where(here == len(arrays), left, result))
 
     def degree(self, over: Index) -> Value:

@@ -17,7 +17,7 @@ carried in the states; its readout d divides the sum of all directions (concaten
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -82,21 +82,22 @@ def run(scan: Scan, values: DirectionGates, entering: Floats, add_direct: bool) 
     sites, S, T, M, D = values.sites, values.source, values.transition, values.mark, values.direct
     Q, K, V = values.query, values.key, with_ones(scan, values.value)
     arriving, leaving, passing = by_node(sites, ("in",)), by_node(sites, ("out",)), by_node(sites, ("out", "in"))
+    reads, passes, writes, adds = operator(M), operator(T), multiplier(S), multiplier(D)
     states = entering.astype(np.result_type(entering, values.dtype))
     h = np.zeros((len(Q), scan.heads, V.shape[-1]), dtype=states.dtype)
     for n in topological_order(sites):
         outer = np.einsum("hk,hv->hkv", K[n], V[n])
         read = np.zeros(states.shape[1:], dtype=states.dtype)
         for site in arriving.get(n, ()):
-            read += operate(M, site, states[sites.in_edge[site]])
+            read += reads(site, states[sites.in_edge[site]])
         h[n] = np.einsum("hk,htkv->hv", Q[n], read)
         if add_direct:
-            h[n] += np.einsum("hk,htkv->hv", Q[n], scaled(D, n, outer))
+            h[n] += np.einsum("hk,htkv->hv", Q[n], adds(n, outer))
         for site in leaving.get(n, ()):
-            states[sites.out_edge[site]] += scaled(S, site, outer)
+            states[sites.out_edge[site]] += writes(site, outer)
         for site in passing.get(n, ()):
             out, into = sites.line[site]
-            states[sites.out_edge[out]] += operate(T, site, states[sites.in_edge[into]])
+            states[sites.out_edge[out]] += passes(site, states[sites.in_edge[into]])
     return h, states
 
 
@@ -108,22 +109,32 @@ def by_node(sites: Sites, ports: PortIndices) -> dict[int, list[int]]:
     return found
 
 
-def operate(gate: Value, site: int, state: Floats) -> Floats:
-    """A transition or mark applied to a state `(head, track, key, value)`."""
+def operator(gate: Value) -> Callable[[int, Floats], Floats]:
+    """A transition or mark as what it does, at a site, to a state `(head, track, key, value)`."""
     acting = "".join(AXIS[index] for index in gate.states)
     pairs: tuple[tuple[Index, Index], ...] = (("track", "track'"), ("key", "key'"), ("value", "value'"))
     before = "".join(AXIS[primed] if primed in gate.states else AXIS[plain] for plain, primed in pairs)
-    return np.einsum(f"h{acting},h{before}->htkv", gate.array[site], state)
+    subscripts = f"h{acting},h{before}->htkv"
+
+    def operate(site: int, state: Floats) -> Floats:
+        return np.einsum(subscripts, gate.array[site], state)
+
+    return operate
 
 
-def scaled(gate: Value, site: int, outer: Floats) -> Floats:
-    """A source or direct gate times an outer product `(head, key, value)`: `(head, track or one, key, value)`."""
-    array = gate.array[site]
-    lengths = dict(zip(gate.states, array.shape[1:], strict=True))
+def multiplier(gate: Value) -> Callable[[int, Floats], Floats]:
+    """A source or direct gate as what it makes, at a site, of an outer product `(head, key, value)`: `(head, track or one, key,
+    value)`."""
+    lengths = dict(zip(gate.states, gate.array.shape[2:], strict=True))
     plain: tuple[Index, ...] = ("track", "key", "value")
     order = sorted(range(len(gate.states)), key=lambda axis: plain.index(gate.states[axis]))
-    array = array.transpose(0, *(1 + axis for axis in order))
-    return array.reshape(len(array), *(lengths.get(index, 1) for index in plain)) * outer[:, None]
+    array = gate.array.transpose(0, 1, *(2 + axis for axis in order))
+    array = array.reshape(*array.shape[:2], *(lengths.get(index, 1) for index in plain))
+
+    def scaled(site: int, outer: Floats) -> Floats:
+        return array[site] * outer[:, None]
+
+    return scaled
 
 
 def with_ones(scan: Scan, value: Floats) -> Floats:

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Literal
 
 import numpy as np
@@ -95,7 +95,9 @@ def allowances(scan: Scan, dag: DAG, dtype: str, at: Arguments, along: Arguments
         entering = entering_states(scan, dag, number, {} if initial is None else initial[number])
         direct = adds_direct(scan, number)
         sizes = sizes_of(scan, gates, [ways[number] for ways in noisy], entering)
-        h, states = (part + sizes.vanishing(dtype) for part in sizes.error(scan, direct, along is not None))
+        h, states = sizes.error(scan, direct, along is not None)
+        vanishing = sizes.vanishing(dtype)
+        h, states = h + vanishing[:, None], states + vanishing[:, None, None, None]
         errors.append(h)
         if scan.normalize != "none":
             raw.append(run(scan, gates, entering, direct)[0])
@@ -141,15 +143,16 @@ class Sizes:
         h, states = (np.subtract(b, a) / SHIFT for a, b in zip(start, end, strict=True))
         return h, states
 
-    def vanishing(self, dtype: str) -> complex:
-        """What numbers below the smallest normal one may add to any error where they become zero on the way: one for each edge
-        and node, times the largest factor of each kind that it may yet meet."""
+    def vanishing(self, dtype: str) -> Floats:
+        """What numbers below the smallest normal one may add to any error of each head where they become zero on the way: one
+        for each edge and node, times the largest factor of each kind that it may yet meet."""
         dag = self.gates.sites.dag
 
-        def largest(gates: DirectionGates) -> float:
+        def largest(gates: DirectionGates) -> Floats:
             values = (gates.source, gates.transition, gates.mark, gates.direct)
-            arrays = (*(one.array for one in values), gates.query, gates.key, gates.value, self.states)
-            return float(np.prod([1 + np.max(array, initial=0.0) for array in arrays]))
+            arrays = (*(value.array for value in values), gates.query, gates.key, gates.value, self.states)
+            sizes = (1 + np.max(array, axis=(0, *range(2, array.ndim)), initial=0.0) for array in arrays)
+            return reduce(np.multiply, sizes)
 
         count = SMALLEST[dtype] / UNIT[dtype] * (1 + dag.edge_count + dag.node_count)
         return count * largest(self.gates) * (1 + 1j * TURN * (1 + largest(self.changes)))
@@ -237,7 +240,9 @@ def normed(gates: DirectionGates, order: Literal[2, "fro"]) -> DirectionGates:
         axes = tuple(2 + at for at, index in enumerate(found.states) if index in ("key", "key'"))
         states: tuple[Index, ...] = tuple(index for index in found.states if index not in ("key", "key'"))
         if len(axes) == 2:
-            return Value(found.ports, states, np.linalg.norm(found.array, order, axis=(axes[0], axes[1])))
+            known = np.isfinite(found.array)  # of numbers that are none there is no spectrum
+            norm = np.linalg.norm(np.where(known, found.array, 0.0), order, axis=(axes[0], axes[1]))
+            return Value(found.ports, states, np.where(known.all(axes), norm, np.inf))
         return Value(found.ports, states, np.abs(found.array).max(axes, initial=0.0))
 
     return DirectionGates(

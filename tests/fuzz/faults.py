@@ -21,9 +21,8 @@ import numpy as np
 
 from stmlang.facts import bounding
 from stmlang.fuzz.checks import CHECKS
-from stmlang.fuzz.checks.point import point
+from stmlang.fuzz.memory import forget
 from stmlang.fuzz.relations import RELATIONS
-from stmlang.fuzz.relations.subject import forget
 from stmlang.fuzz.trial import Check, NotApplicable, Trial, Way
 from stmlang.lower import adapters, adjoint, attention, chunks, contractions, inverse, merge, merge_tree, operands
 from stmlang.lower import level_recurrence as levels
@@ -102,7 +101,6 @@ def planted(fault: Fault) -> Iterator[None]:
 
 def _forget_programs() -> None:
     forget()
-    point.cache_clear()
     tile.exchange.cache_clear()
     jax.clear_caches()
 

@@ -89,6 +89,15 @@ def test_derivatives_at_kinks(function: str, name: str) -> None:
     assert CHECKS[name](Trial(text, "chain", "exact", 0), RECURRENT) is None
 
 
+@pytest.mark.parametrize("form", ["abs(given() * given())", "abs(given() / (1 + given(1, 2)))", "relu(given() * given(0, 1))"])
+def test_derivatives_at_kinks_of_products(form: str) -> None:
+    """Where a factor is zero and all are moved, what is moved decides on no side: of draws along everything, too."""
+    body = f"    source = {form}; transition = given(0, 1)\n{NONE}"
+    text = f"scan a(heads = 3, key = 2, value = 2) on chain(t = 6) {{\n{body}}}\n"
+    for draw in range(6):
+        assert CHECKS["jvp"](Trial(text, "chain", "exact", 0, draw=draw), RECURRENT) is None
+
+
 @pytest.mark.parametrize("name", ["grad", "jvp"])
 @pytest.mark.parametrize("topology", [SMALL, "grid(rows = 3, cols = 2)"])
 @pytest.mark.parametrize("form", ["largest(w, over = out)", "sum(l1norm(w, over = out), over = out)"])

@@ -13,10 +13,10 @@ import pytest
 
 from stmlang.fuzz.checks.point import Point, as_tree, point, rounded
 from stmlang.fuzz.trial import Trial
-from stmlang.oracle.copies import copies, side_by_side, taken_apart
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import ReferenceResult, reference
 from stmlang.oracle.tolerance import allowances
+from stmlang.oracle.value_sets import copies, side_by_side, taken_apart
 from tests.helpers.cases import ALL, CASES, GIVEN, NONE, SQUARE
 
 BY_NAME = {case.name: case for case in CASES}

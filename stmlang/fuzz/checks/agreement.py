@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stmlang.fuzz.checks.differences import STEPS, around, even, extrapolated, smooth, values_at
+from stmlang.fuzz.checks.differences import STEPS, even, extrapolated, smooth, values_around
 from stmlang.fuzz.checks.judgement import Comparison, judge, of_results
 from stmlang.fuzz.checks.point import Point, point
 from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
@@ -78,9 +78,7 @@ def paths(here: Point) -> float:
 def _differences(here: Point) -> Iterator[Comparison]:
     """Central differences, with what they are sure of; nothing, if there is a kink within their reach. What one number shows of
     it may be hidden in another, where zero stands before it."""
-    change = here.along(None)
     wanted, allowed = here.derivatives[-1]
-    found = values_at(here, around(here, change))
-    limit, doubt = extrapolated([one.h.real for one in found], here.result.h.real)
+    limit, doubt = extrapolated([result.h.real for result in values_around(here)], here.result.h.real)
     if smooth(doubt, limit) and even(here):
         yield Comparison("derivative by differences", limit, wanted.h, doubt + allowed.h / STEPS[-1])

@@ -5,6 +5,7 @@ Every other check compares with the stabilized scan, and would not see a stabili
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,10 @@ import numpy as np
 from stmlang.facts.stabilize import ENTRIES
 from stmlang.fuzz.checks.gradients import of_gradient
 from stmlang.fuzz.checks.judgement import judge, of_results
-from stmlang.fuzz.checks.point import Point, point
+from stmlang.fuzz.checks.point import Point, Together, point
 from stmlang.fuzz.checks.programs import arguments_of, cotangent_of, differentiated, execute
-from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
+from stmlang.fuzz.memory import remembered
+from stmlang.fuzz.trial import Finding, NotApplicable, NothingClaimed, Trial, Way
 from stmlang.graph.dag import DAG
 from stmlang.oracle.derivative import Arguments
 from stmlang.oracle.functions import Floats
@@ -37,11 +39,19 @@ def declared(trial: Trial, way: Way) -> Finding | None:
         raise NotApplicable("nothing was inserted")
     if any(gate.name == ENTRIES for gate in op.scan.gates):
         raise NotApplicable("paths are left out")
-    written = Point(op.facts.spec, here.dag, here.dtype, here.at, here.seed, here.real)
+    written = _written(here.together, op.facts.spec)[here.place]
     if not keeps_bound(op, written.scan, written.dag, written.at):
-        raise NotApplicable("the transition is too large here")
+        raise NothingClaimed("the transition is too large here")
     found, gradient = execute(differentiated, op, arguments_of(written, op), cotangent_of(written, op))
     return judge("declared", way, [*of_results(found, written.result, written.allowed), *of_gradient(written, gradient)])
+
+
+@remembered(2)
+def _written(together: Together, scan: Scan) -> list[Point]:
+    """The same points of the scan as it is written."""
+    written = replace(together, scan=scan, points=[])
+    written.points.extend(replace(point, together=written) for point in together.points)
+    return written.points
 
 
 def keeps_bound(op: CompiledScan, scan: Scan, dag: DAG, at: Arguments) -> bool:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from stmlang.fuzz.checks.point import Array, Point, as_tree
-from stmlang.oracle.copies import copies, side_by_side, taken_apart
-from stmlang.oracle.derivative import Arguments, derivative
-from stmlang.oracle.recurrence import ReferenceResult, reference
+from stmlang.fuzz.checks.point import Array, Point, Together, as_tree
+from stmlang.fuzz.memory import remembered
+from stmlang.oracle.derivative import Arguments
+from stmlang.oracle.recurrence import ReferenceResult
+from stmlang.oracle.value_sets import derivatives, references
 
 STEPS = (1e-2, 5e-3, 2.5e-3)
 """Each half of the one before. Central differences have an error in even powers of the step; two extrapolations take the first
@@ -50,11 +51,8 @@ def smooth(doubt: Array, limit: Array) -> bool:
 def even(here: Point) -> bool:
     """Whether nothing happens nearer than the steps: the derivatives on both sides have the point's own as the limit of their
     mean. (One that is wrong everywhere alike has, too, and is left to whoever asks.)"""
-    change, own = here.along(None), here.derivatives[-1][0].h.real
-    points = around(here, change)
-    at, along = (side_by_side(here.scan, here.dag, part) for part in (points, [change] * len(points)))
-    found = derivative(copies(here.scan, len(points)), here.dag, at, along)
-    sides = [part.h.real for part in taken_apart(here.scan, len(points), found)]
+    own = here.derivatives[-1][0].h.real
+    sides = [result.h.real for result in _turned(here.together)[here.place]]
     rough, fine = _halved([(sides[k] + sides[k + 1]) / 2 for k in range(0, len(sides), 2)], 2)
     return smooth(np.abs((16 * fine - rough) / 15 - own), own)
 
@@ -71,19 +69,28 @@ def around(here: Point, change: Arguments) -> list[Arguments]:
     return [moved(here.at, change, sign * step) for step in STEPS for sign in (1, -1)]
 
 
-def values_at(here: Point, points: Sequence[Arguments]) -> list[ReferenceResult]:
-    """The reference at several points."""
-    at = side_by_side(here.scan, here.dag, points)
-    found = reference(copies(here.scan, len(points)), here.dag, at.q, at.k, at.v, at.gates, at.initial)
-    return taken_apart(here.scan, len(points), found)
+def values_around(here: Point) -> list[ReferenceResult]:
+    """The reference at the points that differences along everything are taken between."""
+    return references(here.scan, here.dag, around(here, here.along(None)))
 
 
-def slopes_at(here: Point, points: Sequence[Arguments], count: int) -> list[list[float]]:
-    """For each point, the derivative of the cotangent's product along the first `count` changes."""
-    along = [here.along(number) for number in range(count)]
-    at, changes = (
-        side_by_side(here.scan, here.dag, part) for part in ([p for p in points for _ in along], along * len(points))
-    )
-    found = derivative(copies(here.scan, count * len(points)), here.dag, at, changes)
-    products = [here.product(part) for part in taken_apart(here.scan, count * len(points), found)]
-    return [products[number * count : (number + 1) * count] for number in range(len(points))]
+def slopes_around(here: Point) -> list[list[ReferenceResult]]:
+    """At each of the same points, the derivatives by each argument array, or, of further draws, along everything."""
+    if here.draw != 0:
+        return [[result] for result in _turned(here.together)[here.place]]
+    along = [here.along(number) for number in range(len(here.arrays[0]))]
+    points = around(here, here.along(None))
+    sets = [point for point in points for _ in along]
+    each = iter(derivatives(here.scan, here.dag, sets, along * len(points)))
+    return [[next(each) for _ in along] for _ in points]
+
+
+@remembered(2)
+def _turned(together: Together) -> dict[int, list[ReferenceResult]]:
+    """By the place of each point, the derivatives along everything at the points around it."""
+    known = [point for point in together.points if together.derivatives[point.place] is not None]
+    along = [point.along(None) for point in known]
+    sets = [around(point, change) for point, change in zip(known, along, strict=True)]
+    changes = [change for change, points in zip(along, sets, strict=True) for _ in points]
+    each = iter(derivatives(together.scan, together.dag, [point for points in sets for point in points], changes))
+    return {point.place: [next(each) for _ in points] for point, points in zip(known, sets, strict=True)}

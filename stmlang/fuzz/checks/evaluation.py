@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -26,13 +27,14 @@ def jit(trial: Trial, way: Way) -> Finding | None:
     the reference's numbers."""
     here, op = point(trial, "float64", False), trial.compiled(way, "float64")
     tree = arguments_of(here, op)
-
-    def inside(tree: Tree) -> jax.Array:
-        return op(*tree)
-
-    results: dict[str, Any] = {"result": op(*tree), "result within a compiled function": execute(inside, tree)}
+    within = execute(partial(_called, op), tree)
+    results: dict[str, Any] = {"result": op(*tree), "result within a compiled function": within}
     comparisons = [Comparison(name, found, here.result.h, here.allowed.h) for name, found in results.items()]
     return judge("jit", way, comparisons)
+
+
+def _called(op: CompiledScan, tree: Tree) -> jax.Array:
+    return op(*tree)
 
 
 def types(op: CompiledScan, found: tuple[jax.Array, object]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from stmlang.fuzz.checks.evaluation import types
 from stmlang.fuzz.checks.judgement import Comparison, judge, of_results
-from stmlang.fuzz.checks.point import Point, Tree, as_tree, point, slope_slack
+from stmlang.fuzz.checks.point import Point, Slope, Tree, as_tree, point, projected
 from stmlang.fuzz.checks.programs import (
     arguments_of,
     as_dtype,
@@ -29,14 +29,20 @@ def of_gradient(here: Point, gradient: Tree) -> Iterator[Comparison]:
     """The product of each argument's gradient with each of the point's changes of it."""
     arrays = [np.asarray(array, np.float64) for array in jax.tree.leaves(gradient)]
     for slope in here.slopes:
-        array = arrays[slope.array]
-        if array.shape != slope.change.shape:
-            yield Comparison(f"gradient by {slope.name}", array, slope.change, 0.0)
+        misshapen = [number for number, change in slope.changes.items() if arrays[number].shape != change.shape]
+        if misshapen:
+            number = misshapen[0]
+            yield Comparison(f"gradient by {here.arrays[1][number]}", arrays[number], slope.changes[number], 0.0)
             continue
-        found = float(np.sum(array * slope.change))
-        whole = "along a random change" if np.count_nonzero(slope.change) > 1 else f"at {_place(slope.change)}"
-        allowed = slope.allowed + slope_slack(array, slope.change, here.dtype)
-        yield Comparison(f"gradient by {slope.name} {whole}", found, slope.wanted, allowed)
+        product, slack = projected(arrays, slope.changes, here.dtype)
+        yield Comparison(f"gradient by {slope.name} {_along(slope)}", product, slope.wanted, slope.allowed + slack)
+
+
+def _along(slope: Slope) -> str:
+    change, *others = slope.changes.values()
+    if others or np.count_nonzero(change) > 1:
+        return "along a random change"
+    return f"at {_place(change)}"
 
 
 def _place(change: np.ndarray[Any, Any]) -> tuple[int, ...]:
@@ -71,30 +77,31 @@ def remat(trial: Trial, way: Way) -> Finding | None:
     """The gradient without states, where the caller has the scan evaluated again on the way back."""
     here, op = point(trial, "float64", False), trial.compiled(way, "float64")
 
-    def twice(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[jax.Array, Tree]:
-        def again(tree: Tree) -> jax.Array:
-            return product(op, tree, cotangent)[0]
-
-        return jax.value_and_grad(jax.checkpoint(again))(tree)
-
-    _, gradient = execute(twice, op, arguments_of(here, op), cotangent_of(here, op))
+    _, gradient = execute(_twice, op, arguments_of(here, op), cotangent_of(here, op))
     return judge("remat", way, of_gradient(here, gradient))
+
+
+def _twice(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[jax.Array, Tree]:
+    def again(tree: Tree) -> jax.Array:
+        return product(op, tree, cotangent)[0]
+
+    return jax.value_and_grad(jax.checkpoint(again))(tree)
 
 
 def jvp(trial: Trial, way: Way) -> Finding | None:
     """Forward mode, along all arguments at once: every number of the derivative."""
     here, op = point(trial, "float64", True), trial.compiled(way, "float64")
     tangent = as_dtype(as_tree(here.along(None)), op)
-
-    def forward(op: CompiledScan, tree: Tree, tangent: Tree) -> tuple[Tree, Tree]:
-        def at(tree: Tree) -> Tree:
-            return evaluated(op, tree)
-
-        return jax.jvp(at, (tree,), (tangent,))
-
-    found, change = execute(forward, op, arguments_of(here, op), tangent)
+    found, change = execute(_forward, op, arguments_of(here, op), tangent)
     wanted, allowed = here.derivatives[-1]
     names = (
         Comparison(f"change of {one.name}", one.found, one.wanted, one.allowed) for one in of_results(change, wanted, allowed)
     )
     return judge("jvp", way, [*of_results(found, here.result, here.allowed), *names])
+
+
+def _forward(op: CompiledScan, tree: Tree, tangent: Tree) -> tuple[Tree, Tree]:
+    def at(tree: Tree) -> Tree:
+        return evaluated(op, tree)
+
+    return jax.jvp(at, (tree,), (tangent,))

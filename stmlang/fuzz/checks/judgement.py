@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stmlang.fuzz.trial import Finding, NotApplicable, Way
+from stmlang.fuzz.trial import Finding, NothingClaimed, Way
 from stmlang.oracle.recurrence import ReferenceResult
 
 
@@ -36,7 +36,7 @@ def of_results(found: Any, wanted: ReferenceResult, allowed: ReferenceResult) ->
 def judge(check: str, way: Way, comparisons: Iterable[Comparison]) -> Finding | None:
     """The worst of what is further off than allowed.
 
-    Raises NotApplicable where there are numbers, but nothing is claimed of any.
+    Raises NothingClaimed where there are numbers, but nothing is claimed of any.
     """
     worst: tuple[float, Finding] | None = None
     numbers = claims = 0
@@ -57,5 +57,5 @@ def judge(check: str, way: Way, comparisons: Iterable[Comparison]) -> Finding | 
         what = f"{one.name}{at} is {found[place]:.9g}, should be {wanted[place]:.9g}"
         worst = float(ratio.max()), Finding(check, way.label, what, float(error[place]), float(allowed[place]))
     if numbers and not claims:
-        raise NotApplicable("rounding may change these numbers beyond recognition")
+        raise NothingClaimed("rounding may change these numbers beyond recognition")
     return None if worst is None else worst[1]

@@ -1,18 +1,24 @@
-"""Compiled programs for checks. Compiling takes most of a check's time: each program is compiled once, and quickly where that
-is wanted (`quick_compilation`)."""
+"""Compiled programs for checks. Compiling takes most of a check's time: each program is compiled once for all sets of values,
+and quickly where that is wanted (`quick_compilation`).
+
+Sets of values are put to a program one by one, and not mapped over: it is the program of a single call that is tried, which is
+the one that replays a saved finding. Mapping makes another program of it, and is a check of its own (`vmap`).
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from stmlang.fuzz.checks.point import Point, Tree, as_tree
+from stmlang.fuzz.memory import forgotten_by
 from stmlang.runtime.compiled import CompiledScan
 
 QUICK = "jax_disable_most_optimizations"
@@ -48,11 +54,31 @@ def quick_compilation() -> Generator[None]:
         config.update(QUICK, before)
 
 
+KEPT = 12
+"""Programs that are kept: those of one trial and way, and of what relations make of them."""
+_kept: OrderedDict[Any, Any] = OrderedDict()
+forgotten_by(_kept.clear)
+
+
+def program(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """A function compiled for arguments of these shapes; the tables of a compiled scan among them are arguments too. What a
+    `partial` was given are constants. The last few programs are kept, for other values of the arguments."""
+    leaves, structure = cast("tuple[list[Any], Any]", jax.tree.flatten(arguments))
+    whole = (function.func, function.args) if isinstance(function, partial) else function
+    shapes = tuple((np.shape(leaf), str(leaf.dtype)) for leaf in leaves)
+    key = whole, structure, shapes, tuple(options())
+    if key not in _kept:
+        lowered: Any = jax.jit(function).lower(*arguments)
+        _kept[key] = lowered.compile(compiler_options=options())
+    _kept.move_to_end(key)
+    while len(_kept) > KEPT:
+        _kept.popitem(last=False)
+    return _kept[key]
+
+
 def execute(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function compiled for its arguments, and called once; the tables of a compiled scan among them are arguments too. What
-    was compiled is not kept."""
-    lowered: Any = jax.jit(function).lower(*arguments)
-    return jax.device_get(lowered.compile(compiler_options=options())(*arguments))
+    """What a function returns, compiled by `program`, as arrays of numpy."""
+    return jax.device_get(program(function, *arguments)(*arguments))
 
 
 def arguments_of(point: Point, op: CompiledScan) -> Tree:

@@ -110,21 +110,67 @@ def gate_values() -> st.SearchStrategy[str]:
     return st.sampled_from(tuple(PROFILES))
 
 
-def random_arguments(op: CompiledScan, seed: int, values: str = "random") -> Arguments:
-    """Arguments of a scan in float64, initial states included, by the profile of a name; the same seed gives the same numbers.
+def random_arguments(op: CompiledScan, seed: int, values: str = "random", draw: int = 0) -> Arguments:
+    """Arguments of a scan in float64, initial states included, by the profile of a name; the same seed and draw give the same
+    numbers. Of draws other than 0, one in four keeps to the profile, one has another for all leaves, one has a profile for each
+    leaf; and one is speckled: by the profile, but for some entries, of inputs and states too, that are 0, -0, 1, -1, very small
+    or as large as may be.
 
     Raises KeyError for a name that is none of `PROFILES`.
     """
-    rng, scan, dag, rule = np.random.default_rng(seed), op.scan, op.dag, PROFILES[values]
-    gates = {leaf.name: rule(rng, leaf, leaf_shape(scan, dag, leaf), largest(scan, leaf)) for leaf in scan.leaves}
-    q, k, v = (rng.normal(size=shape) for shape in (query_shape(scan, dag), query_shape(scan, dag), value_shape(scan, dag)))
+    rng = np.random.default_rng(seed if draw == 0 else [seed, draw])
+    scan, dag = op.scan, op.dag
+    rules = _rules(rng, scan, values, draw)
+    speckled = _speckled if draw % 4 == SPECKLED and draw else _as_it_is
+    gates: dict[str, npt.ArrayLike] = {}
+    for leaf, rule in zip(scan.leaves, rules, strict=True):
+        size = largest(scan, leaf)
+        bounded = leaf.kind == "linear" or not (np.isinf(leaf.low) or np.isinf(leaf.high))
+        array = rule(rng, leaf, leaf_shape(scan, dag, leaf), size)
+        gates[leaf.name] = speckled(rng, array, size if bounded else 1.0)
+
+    def normal(shape: tuple[int, ...]) -> Floats:
+        return speckled(rng, rng.normal(size=shape), LARGE)
+
+    q, k, v = (normal(shape) for shape in (query_shape(scan, dag), query_shape(scan, dag), value_shape(scan, dag)))
     if values == "kept":
-        k = k / np.linalg.norm(k, axis=-1, keepdims=True)
-    initial = tuple({name: rng.normal(size=shape) for name, shape in ports.items()} for ports in state_shapes(scan, dag))
+        k = k / np.maximum(np.linalg.norm(k, axis=-1, keepdims=True), TINY)
+    initial = tuple({name: normal(shape) for name, shape in ports.items()} for ports in state_shapes(scan, dag))
     if scan.normalize == "sum":
         for array in (array for ports in initial for array in ports.values()):
             array[..., -1] = np.abs(array[..., -1])
     return Arguments(q, k, v, gates, initial)
+
+
+def _rules(rng: np.random.Generator, scan: Scan, values: str, draw: int) -> list[Rule]:
+    """A rule for each leaf."""
+    own, rules = PROFILES[values], list(PROFILES.values())
+    match draw % 4:
+        case 2:
+            other = rules[draw // 4 % len(rules)]
+            return [other for _ in scan.leaves]
+        case 3:
+            return [rules[int(number)] for number in rng.integers(len(rules), size=len(scan.leaves))]
+        case _:
+            return [own for _ in scan.leaves]
+
+
+SPECKLED = 0
+"""Which of each four draws is speckled."""
+SPECKLES = 0.15
+"""How many entries are, of those."""
+TINY = 1e-38
+"""Hardly a normal number in float32."""
+
+
+def _speckled(rng: np.random.Generator, array: Floats, largest: float) -> Floats:
+    """Some entries replaced by numbers at which something may happen."""
+    special = rng.choice([0.0, -0.0, 1.0, -1.0, TINY, -TINY, largest, -largest], array.shape)
+    return np.where(rng.random(array.shape) < SPECKLES, special, array)
+
+
+def _as_it_is(_: np.random.Generator, array: Floats, __: float) -> Floats:
+    return array
 
 
 def largest(scan: Scan, leaf: Leaf) -> float:

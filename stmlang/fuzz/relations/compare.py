@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from stmlang.fuzz.relations.instance import Floats, Outcome
-from stmlang.fuzz.trial import Finding, NotApplicable, Way
+from stmlang.fuzz.trial import Finding, NothingClaimed, Way
 
 
 def same(relation: str, way: Way, found: Outcome, wanted: Outcome, allowed: Outcome | None) -> Finding | None:
     """The difference that most exceeds what is allowed; any bit is too much where that is None.
 
-    Raises NotApplicable where nothing can be said of any number.
+    Raises NothingClaimed where nothing can be said of any number.
     """
     worst: Finding | None = None
     certain = False
@@ -26,7 +26,7 @@ def same(relation: str, way: Way, found: Outcome, wanted: Outcome, allowed: Outc
         if finding is not None and (worst is None or _excess(finding) > _excess(worst)):
             worst = finding
     if not certain:
-        raise NotApplicable("its numbers are too large for float64")
+        raise NothingClaimed("its numbers are too large for float64")
     return worst
 
 

@@ -66,13 +66,18 @@ def reversed_twice(trial: Trial, way: Way) -> Finding | None:
 def disjoint_union(trial: Trial, way: Way) -> Finding | None:
     """Two copies of a graph as one graph give what a batch of two gives."""
     given = _on_graph(trial, way)
-    first = given.instance
-    other = another(trial, given.op)
-    shared = {leaf.name: first.given.leaves[leaf.name] for leaf in given.op.scan.leaves if leaf.kind == "param"}
-    second = replace(first, given=replace(other, leaves=other.leaves | shared))
+    first, second = given.instance, _second_copy(trial, way)
     wanted = joined(given.op.dag, given.call_both(first.given, second.given))
-    allowed = joined(given.op.dag, [given.rounding, rounding(second)])
+    allowed = joined(given.op.dag, [given.rounding, rounding("second copy", trial, lambda draw: _second_copy(draw, way))])
     return same("disjoint union", way, evaluate(side_by_side(first, second.given), way), wanted, allowed)
+
+
+def _second_copy(trial: Trial, way: Way) -> Instance:
+    """Other arguments on the same graph, but for constants."""
+    given = subject(trial, way)
+    other, mine = another(trial, given.op), given.instance.given
+    shared = {leaf.name: mine.leaves[leaf.name] for leaf in given.op.scan.leaves if leaf.kind == "param"}
+    return replace(given.instance, given=replace(other, leaves=other.leaves | shared))
 
 
 def cut_graph(instance: Instance, way: Way, generator: np.random.Generator) -> Outcome:

@@ -70,13 +70,15 @@ def _in_margin(trial: Trial, way: Way) -> tuple[Subject, Window]:
 
 def _same_within(relation: str, trial: Trial, way: Way, found: Outcome, window: Window) -> Finding | None:
     """Whether the nodes in the window read what they read where nothing enters."""
-    given = subject(trial, way)
-    initial: State = tuple(
-        {port: np.zeros_like(array) for port, array in part.items()} for part in given.instance.given.initial
-    )
-    alone = replace(given.instance, given=replace(given.instance.given, initial=initial))
-    wanted, allowed = (Outcome(one.h, ()) for one in (given.call(alone.given), rounding(alone)))
-    return same(relation, way, Outcome(found.h[window], ()), wanted, allowed)
+    wanted = subject(trial, way).call(_entered_by_nothing(trial, way).given)
+    allowed = rounding("entered by nothing", trial, lambda draw: _entered_by_nothing(draw, way))
+    return same(relation, way, Outcome(found.h[window], ()), Outcome(wanted.h, ()), Outcome(allowed.h, ()))
+
+
+def _entered_by_nothing(trial: Trial, way: Way) -> Instance:
+    instance = subject(trial, way).instance
+    initial: State = tuple({port: np.zeros_like(array) for port, array in ports.items()} for ports in instance.given.initial)
+    return replace(instance, given=replace(instance.given, initial=initial))
 
 
 def cut_grid(instance: Instance, way: Way, generator: np.random.Generator) -> Outcome:

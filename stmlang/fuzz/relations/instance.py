@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from stmlang.compiler import Call, Request, plan, prepare
+from stmlang.cost.settings import Config, freeze
+from stmlang.fuzz.memory import remembered
 from stmlang.fuzz.trial import NotApplicable, Way
 from stmlang.graph.dag import DAG
 from stmlang.oracle.derivative import Arguments
@@ -74,18 +76,41 @@ def _wide(array: Any) -> Floats:
 
 
 def compiled(scan: Scan, dag: DAG, way: Way) -> CompiledScan:
-    """A rewritten scan compiled for a way, its settings fitted to the axes, or else for those that the strategy proposes.
+    """A rewritten scan compiled for a way, its settings fitted to the axes, or else for those that the strategy proposes. The
+    last few are kept: every draw of a trial is rewritten in the same way.
 
     Raises NotApplicable where the strategy cannot evaluate it.
     """
-    prepared = prepare(scan, Call("float64"), graph=dag)
-    for settings in (stored_settings(way.strategy, way.config).resized(dag.regular), None):
+    op = _compiled(scan, _Graph(_content(dag), dag), way.strategy, freeze(way.config))
+    if op is None:
+        raise NotApplicable(f"`{way.strategy}` cannot evaluate the rewritten scan")
+    return op
+
+
+@dataclass(frozen=True)
+class _Graph:
+    """A graph that equals those of the same content."""
+
+    content: bytes
+    dag: DAG = field(compare=False)
+
+
+def _content(dag: DAG) -> bytes:
+    shapes = repr((dag.node_shape, dag.ports, dag.regular, dag.names, dag.spare_line_edges)).encode()
+    ends = (dag.tail, dag.head, dag.port)
+    return b"|".join([shapes, *(array.tobytes() for array in ends), *map(_content, dag.parts)])
+
+
+@remembered(16)
+def _compiled(scan: Scan, graph: _Graph, strategy: str, config: Config) -> CompiledScan | None:
+    prepared = prepare(scan, Call("float64"), graph=graph.dag)
+    for settings in (stored_settings(strategy, dict(config)).resized(graph.dag.regular), None):
         try:
-            chosen = plan(prepared, Request(strategy=way.strategy, settings=settings, tuned=False))
+            chosen = plan(prepared, Request(strategy=strategy, settings=settings, tuned=False))
         except SpecError:
             continue
         return compiled_scan(prepared, chosen)
-    raise NotApplicable(f"`{way.strategy}` cannot evaluate the rewritten scan")
+    return None
 
 
 def outcome(found: Any) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -153,33 +154,48 @@ def linearity(trial: Trial, way: Way) -> Finding | None:
     """Results and states of `a v + b w` are a times those of v plus b times those of w, initial states with them. What a
     normalized scan divides by does not depend on values."""
     given = subject(trial, way)
-    op, mine = given.op, given.instance.given
+    op = given.op
     if not _linear_in_value(op.scan):
         raise NotApplicable("its gates depend on the value")
-    other = another(trial, op)
-    normalized = op.scan.normalize != "none"
-    a, b = 0.75, -0.5
+    others, sums = _with_other_values(trial, way), _with_sums(trial, way)
+    first, last = given.outcome, given.call(others.given)
+    wanted = Outcome(_mixed(first.h, last.h), _each(partial(_mixed_state, op.scan), first.state, last.state))
+    allowed = [
+        given.rounding,
+        rounding("other values", trial, lambda draw: _with_other_values(draw, way)),
+        rounding("sums of values", trial, lambda draw: _with_sums(draw, way)),
+    ]
+    return same("linearity in v", way, given.call(sums.given), wanted, _total(allowed))
 
-    def mixed(first: Floats, second: Floats) -> Floats:
-        return a * first + b * second
 
-    def second_state(first: Floats, second: Floats) -> Floats:
+def _with_other_values(trial: Trial, way: Way) -> Instance:
+    """A trial's scan with other values, and initial states of others; what a normalized scan divides by stays."""
+    given = subject(trial, way)
+    mine, other, normalized = given.instance.given, another(trial, given.op), given.op.scan.normalize != "none"
+
+    def state(first: Floats, second: Floats) -> Floats:
         return np.concatenate([second[..., :-1], first[..., -1:]], axis=-1) if normalized else second
 
-    def mixed_state(first: Floats, second: Floats) -> Floats:
-        return (
-            np.concatenate([mixed(first, second)[..., :-1], first[..., -1:]], axis=-1) if normalized else mixed(first, second)
-        )
+    changed = Given(mine.inputs | {"v": other.inputs["v"]}, mine.leaves, _each(state, mine.initial, other.initial))
+    return replace(given.instance, given=changed)
 
-    second = _each(second_state, mine.initial, other.initial)
-    parts = [mine, Given(mine.inputs | {"v": other.inputs["v"]}, mine.leaves, second)]
-    both = Given(
-        mine.inputs | {"v": mixed(mine.inputs["v"], other.inputs["v"])}, mine.leaves, _each(mixed_state, mine.initial, second)
-    )
-    first, last = given.outcome, given.call(parts[1])
-    wanted = Outcome(mixed(first.h, last.h), _each(mixed_state, first.state, last.state))
-    allowed = _total([given.rounding, *(rounding(replace(given.instance, given=one)) for one in (parts[1], both))])
-    return same("linearity in v", way, given.call(both), wanted, allowed)
+
+def _with_sums(trial: Trial, way: Way) -> Instance:
+    """The same with sums of its own and the other values."""
+    instance = subject(trial, way).instance
+    mine, other = instance.given, _with_other_values(trial, way).given
+    values = {"v": _mixed(mine.inputs["v"], other.inputs["v"])}
+    states = _each(partial(_mixed_state, instance.scan), mine.initial, other.initial)
+    return replace(instance, given=Given(mine.inputs | values, mine.leaves, states))
+
+
+def _mixed(first: Floats, second: Floats) -> Floats:
+    return 0.75 * first + -0.5 * second
+
+
+def _mixed_state(scan: Scan, first: Floats, second: Floats) -> Floats:
+    mixed = _mixed(first, second)
+    return mixed if scan.normalize == "none" else np.concatenate([mixed[..., :-1], first[..., -1:]], axis=-1)
 
 
 def _total(outcomes: Sequence[Outcome]) -> Outcome:
@@ -241,10 +257,16 @@ def batch_order(trial: Trial, way: Way) -> Finding | None:
     """The members of a batch in another order give their results in that order."""
     given = subject(trial, way)
     first, second = given.instance.given, another(trial, given.op)
+    others = rounding("other arguments", trial, lambda draw: _with_others(draw, way))
     wanted, found = (given.call_both(*members) for members in ([first, second], [second, first]))
-    pairs = zip(found, wanted[::-1], (rounding(replace(given.instance, given=second)), given.rounding), strict=True)
+    pairs = zip(found, wanted[::-1], (others, given.rounding), strict=True)
     findings = (same("batch order", way, one, other, allowed) for one, other, allowed in pairs)
     return next((finding for finding in findings if finding is not None), None)
+
+
+def _with_others(trial: Trial, way: Way) -> Instance:
+    given = subject(trial, way)
+    return replace(given.instance, given=another(trial, given.op))
 
 
 def same_bits(trial: Trial, way: Way) -> Finding | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, partial
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -12,32 +13,31 @@ import jax
 import numpy as np
 
 from stmlang.cost.settings import Config, freeze
-from stmlang.fuzz.checks.programs import options, quick_compilation
+from stmlang.fuzz.checks.programs import execute, quick_compilation
+from stmlang.fuzz.memory import forgotten_by, remembered
 from stmlang.fuzz.relations.instance import Floats, Given, Instance, Outcome, compiled, given, outcome, single
 from stmlang.fuzz.trial import NotApplicable, Trial, Way
-from stmlang.oracle.tolerance import allowances
+from stmlang.oracle.recurrence import ReferenceResult
+from stmlang.oracle.value_sets import bounds
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.scan import Mode
 
 KEPT = 4
-"""Subjects that are remembered, so that one is compiled once for all relations."""
+"""Subjects that are remembered for all relations."""
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """An instance with the scan that evaluates it."""
+    """An instance with the scan that evaluates it; of a trial's own, `limits` says by how much two evaluations may differ."""
 
     op: CompiledScan
     instance: Instance
-
-    @cached_property
-    def program(self) -> Callable[..., Any]:
-        """One call with final states."""
-        return _compiled(_evaluated, self.op, self.instance.given.tree)
+    limits: Callable[[], Outcome] | None = None
 
     def call(self, given: Given) -> Outcome:
-        """What it gives for other arguments."""
-        return outcome(jax.device_get(self.program(self.op, given.tree)))
+        """What it gives for other arguments, in one call with final states."""
+        with quick_compilation():
+            return outcome(execute(_evaluated, self.op, given.tree))
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -47,16 +47,13 @@ class Subject:
     @cached_property
     def rounding(self) -> Outcome:
         """By how much two evaluations may differ."""
-        return rounding(self.instance)
-
-    @cached_property
-    def mapped(self) -> Callable[..., Any]:
-        """One call mapped over two sets of arguments."""
-        return _compiled(jax.vmap(_evaluated, in_axes=(None, 0)), self.op, _stacked([self.instance.given] * 2))
+        assert self.limits is not None
+        return self.limits()
 
     def call_both(self, first: Given, second: Given) -> list[Outcome]:
-        """What it gives for two sets of arguments in one call."""
-        h, state = jax.device_get(self.mapped(self.op, _stacked([first, second])))
+        """What it gives for two sets of arguments in one call, mapped over both."""
+        with quick_compilation():
+            h, state = execute(_mapped, self.op, _stacked([first, second]))
         return [
             outcome((h[number], tuple({port: array[number] for port, array in ports.items()} for ports in state)))
             for number in range(2)
@@ -67,18 +64,15 @@ def _evaluated(op: CompiledScan, tree: tuple[Any, ...]) -> Any:
     return op(*tree, return_state=True)
 
 
+def _mapped(op: CompiledScan, tree: tuple[Any, ...]) -> Any:
+    return jax.vmap(_evaluated, in_axes=(None, 0))(op, tree)
+
+
 def _stacked(batch: list[Given]) -> tuple[Any, ...]:
     def together(*arrays: Floats) -> Floats:
         return np.stack(arrays)
 
     return jax.tree.map(together, *(given.tree for given in batch))
-
-
-def _compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-    """A function compiled for its arguments, to be kept by who asked for it."""
-    with quick_compilation():
-        lowered: Any = jax.jit(function).lower(*arguments)
-        return lowered.compile(compiler_options=options())
 
 
 def evaluate(instance: Instance, way: Way) -> Outcome:
@@ -87,27 +81,19 @@ def evaluate(instance: Instance, way: Way) -> Outcome:
 
 
 T = TypeVar("T")
-_caches: list[Callable[[], None]] = []
 
 
 def kept(function: Callable[[Trial, Way], T]) -> Callable[[Trial, Way], T]:
-    """A function that remembers what it found of the last few trials and ways, until `forget`."""
+    """A function that remembers what it found of the last few trials and ways."""
 
-    @lru_cache(KEPT)
-    def remembered(trial: Trial, strategy: str, config: Config) -> T:
+    @remembered(KEPT)
+    def recall(trial: Trial, strategy: str, config: Config) -> T:
         return function(trial, Way(strategy, dict(config)))
 
-    def found(trial: Trial, way: Way) -> T:
-        return remembered(trial, way.strategy, freeze(way.config))
+    def recalled(trial: Trial, way: Way) -> T:
+        return recall(trial, way.strategy, freeze(way.config))
 
-    _caches.append(remembered.cache_clear)
-    return found
-
-
-def forget() -> None:
-    """Forget everything: what is compiled from now on is compiled anew."""
-    for clear in _caches:
-        clear()
+    return recalled
 
 
 @kept
@@ -118,7 +104,9 @@ def subject(trial: Trial, way: Way) -> Subject:
     op = trial.compiled(way, "float64")
     if op.dag.node_count == 0:
         raise NotApplicable("there are no nodes")
-    return Subject(op, Instance(replace(op.scan, stabilize=Mode.NONE), op.dag, given(trial.arguments(op))))
+    instance = Instance(replace(op.scan, stabilize=Mode.NONE), op.dag, given(trial.arguments(op)))
+    limits = partial(rounding, "its own", trial, lambda draw: subject(draw, way).instance)
+    return Subject(op, instance, limits)
 
 
 @kept
@@ -129,12 +117,13 @@ def one_direction(trial: Trial, way: Way) -> Subject:
     if count == 1:
         return whole
     alone = single(whole.instance, int(random(trial, "direction").integers(count)))
-    return Subject(compiled(alone.scan, alone.dag, way), alone)
+    limits = partial(rounding, "one direction", trial, lambda draw: one_direction(draw, way).instance)
+    return Subject(compiled(alone.scan, alone.dag, way), alone, limits)
 
 
 def another(trial: Trial, op: CompiledScan) -> Given:
     """Other arguments of the same kind."""
-    return given(replace(trial, seed=trial.seed + 1).arguments(op))
+    return given(trial.another().arguments(op))
 
 
 def random(trial: Trial, relation: str) -> np.random.Generator:
@@ -142,9 +131,24 @@ def random(trial: Trial, relation: str) -> np.random.Generator:
     return np.random.default_rng([trial.seed, crc32(relation.encode())])
 
 
-def rounding(instance: Instance) -> Outcome:
-    """By how much two evaluations of an instance may differ: twice what each may be off (`stmlang.oracle.tolerance`)."""
-    with np.errstate(all="ignore"):
-        found = allowances(instance.scan, instance.dag, "float64", instance.given.arguments)
-    both = outcome((found.h, found.state))
+def rounding(relation: str, trial: Trial, instance_of: Callable[[Trial], Instance]) -> Outcome:
+    """By how much two evaluations of what a relation makes of a trial may differ: twice what each may be off
+    (`stmlang.oracle.tolerance`). It is worked out for all draws that are tried together, and kept."""
+    draws = trial.together
+    first = replace(trial, draw=draws.start, beside=None)
+    key = relation, first, len(draws)
+    if key not in _limits:
+        instances = [instance_of(draw) for draw in first.draws(len(draws))]
+        scan, dag = instances[0].scan, instances[0].dag
+        with np.errstate(all="ignore"):
+            _limits[key] = bounds(scan, dag, "float64", [instance.given.arguments for instance in instances])
+    _limits.move_to_end(key)
+    while len(_limits) > KEPT:
+        _limits.popitem(last=False)
+    limits = _limits[key][trial.draw - draws.start]
+    both = outcome((limits.h, limits.state))
     return Outcome(2 * both.h, tuple({port: 2 * array for port, array in ports.items()} for ports in both.state))
+
+
+_limits: OrderedDict[tuple[str, Trial, int], list[ReferenceResult]] = OrderedDict()
+forgotten_by(_limits.clear)
