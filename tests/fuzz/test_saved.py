@@ -73,6 +73,10 @@ def test_the_numbers_are_those_that_were_saved_and_not_drawn_again(finding, tmp_
     op = TRIAL.compiled(None, "float64")
     own = numbers_of(load(other).recorded.arguments(op))
     assert all(np.array_equal(own[name], moved[name]) for name in moved)
+    # What a check sets beside them is drawn, and not the same numbers again.
+    beside, drawn = (numbers_of(trial.another().arguments(op)) for trial in (load(other).recorded, TRIAL))
+    assert all(np.array_equal(beside[name], drawn[name]) for name in drawn)
+    assert not np.array_equal(beside["q"], own["q"])
     # A check that makes another scan of the trial has no use for numbers of other shapes.
     wider = Trial(TEXT.replace("rows = 2", "rows = 3"), "grid", "random", 7).compiled(None, "float64")
     drawn = numbers_of(load(other).recorded.arguments(wider))
