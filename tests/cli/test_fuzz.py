@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,11 @@ class Hand:
                 return [Way("recurrent", {}), Way("chunkwise", {"tile": (1, 1)})]
             case Draw():
                 return {"q": np.zeros(2)}
-            case Evaluate(check=check, trial=trial, way=way):
+            case Evaluate(check=check, trial=trial, way=way, draws=draws):
                 wrong = check == "value" and way.strategy == "recurrent" and "rows = 1," not in trial.text
                 if self.faulty and wrong:
-                    return Outcome("wrong", Finding(check, way.label, "`h` is off", 0.5, 1e-12))
-                return Outcome("passed")
+                    return Outcome("wrong", Finding(check, way.label, "`h` is off", 0.5, 1e-12), draws=1)
+                return Outcome("passed", draws=draws)
 
     def close(self) -> None:
         Hand.closed += 1
@@ -78,7 +79,8 @@ def test_a_finding_is_saved_small_and_replayed(stmlang, spec, tmp_path, hand):
     (path,) = (tmp_path / "found").glob("*.stm")
     assert f"stmlang fuzz --replay {path}" in result.out
     assert "value, recurrent: `h` is off (off by 0.5, allowed is 1e-12)" in result.out
-    assert "60 examples in" in result.out
+    assert re.search(r"60 examples with [\d,]+ sets of values in", result.out)
+    assert re.search(r"^value +\d+ +\d+ +[1-9]", result.out, re.MULTILINE)
     found = load(path)
     assert "grid(rows = 2, cols = 1)" in found.trial.text
     assert "key = 1" in found.trial.text
@@ -105,6 +107,10 @@ def test_json(stmlang, spec, tmp_path):
     assert result.status == 1
     assert (found["ok"], found["seed"], found["examples"], found["interrupted"]) == (False, 5, 60, False)
     assert sum(entry["examples"] for entry in found["strategies"].values()) == 60
+    sets = {name: entry["value_sets"] for name, entry in found["checks"].items()}
+    assert sum(sets.values()) == found["value_sets"] > 40 * 60
+    tried = found["checks"]["grad"]["examples"]
+    assert (sets["grad"], sets["oracles"]) == (64 * tried, 8 * found["checks"]["oracles"]["examples"])
     assert set(found["strategies"]) == {"recurrent", "chunkwise"}
     assert set(found["generators"]) == {"spec"}
     (finding,) = found["findings"]
