@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stmlang.fuzz.memory import forget
 from stmlang.fuzz.relations import RELATIONS
 from stmlang.fuzz.relations.graphs import Rewiring, line_numbers, line_pairs, part_of, renumbered, topological_order, turned
 from stmlang.fuzz.relations.instance import Given, Outcome, outcome
-from stmlang.fuzz.relations.subject import Subject, forget, subject
+from stmlang.fuzz.relations.subject import Subject, subject
 from stmlang.fuzz.trial import Check, Finding, NotApplicable, Trial, Way
 from stmlang.graph.dag import DAG
 from stmlang.oracle.recurrence import reference

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from stmlang.fuzz.checks.point import Point, as_tree, point, rounded
+from stmlang.fuzz.checks.point import Point, alone, as_tree, point, rounded
 from stmlang.fuzz.trial import Trial
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import ReferenceResult, reference
@@ -113,7 +113,7 @@ def long_chain(dtype: str) -> Point:
     here = point(Trial(text, "chain", "random", 0), dtype, False)
     ones = {name: rounded(np.full(np.shape(array), 0.999), dtype) for name, array in here.at.gates.items()}
     positive = Arguments(np.abs(here.at.q), np.abs(here.at.k), np.abs(here.at.v), ones)
-    return replace(here, at=positive)
+    return alone(here, here.scan, positive)
 
 
 def test_paths_count_by_their_length() -> None:
@@ -183,7 +183,7 @@ def test_copies_are_separate_evaluations() -> None:
     for name in ("chain 12 mlstm", "chain 9 key", "grid 3x4 turn", "grid 4x7 constant", "factors tracks"):
         first, second = (point(replace(trial(name), seed=seed), "float64", True) for seed in (1, 2))
         at = side_by_side(first.scan, first.dag, [first.at, second.at])
-        both = evaluate(replace(first, scan=copies(first.scan, 2)), at)
+        both = evaluate(alone(first, copies(first.scan, 2), at), at)
         for one, found in zip((first, second), taken_apart(first.scan, 2, both), strict=True):
             for mine, wanted in zip(*(jax.tree.leaves((part.h, part.state)) for part in (found, one.result)), strict=True):
                 np.testing.assert_allclose(mine, wanted, rtol=1e-13, atol=1e-13)

@@ -305,6 +305,13 @@ def points_at(
     return together.points
 
 
+def alone(point: Point, scan: Scan, at: Arguments) -> Point:
+    """A point of another scan on the same graph, at other arguments, by itself."""
+    together = replace(point.together, scan=scan, points=[])
+    together.points.append(replace(point, together=together, place=0, at=at))
+    return together.points[0]
+
+
 def rounded(array: npt.ArrayLike, dtype: str) -> Array:
     """Numbers as a data type has them, in float64. Below its smallest normal number that is zero, with the sign: XLA takes it
     so on CPUs, and on which side of a kink an argument lies may not depend on the machine."""
