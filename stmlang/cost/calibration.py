@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ RATES = ("vector", "bandwidth", "step_overhead", "op_overhead", "product_overhea
 
 LEAST, MOST = 1e-15, 1e24
 """Between them lie all rates and overheads that a machine can have."""
+LEAST_MEMORY = 2**24
+"""No machine that Python runs on has fewer bytes."""
 
 
 def machine_key() -> dict[str, str | int]:
@@ -78,7 +81,10 @@ def _read(place: Path, key: dict[str, str | int]) -> Target | None:
         record = found["target"]
         rates = {name: _positive(record[name]) for name in RATES}
         matmul = {name: _positive(record["matmul"][name]) for name in CPU.matmul}
-        return Target("cpu", "cpu", matmul=matmul, memory=int(_positive(record["memory"])), measured=True, **rates)
+        memory = int(_positive(record["memory"]))
+        if memory < LEAST_MEMORY:
+            return None
+        return replace(CPU, matmul=matmul, memory=memory, measured=True, **rates)
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
+from stmlang.cost.coefficients import ONCE, Weights
 from stmlang.cost.settings import Settings, label, settings_dict
 from stmlang.source import short
 
@@ -29,27 +31,32 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of the program that is limited by one thing: matrix products or elementwise work, or the bytes either moves.
+    """A part of the program, and what there is to do in it: matrix products or elementwise work.
 
-    `flops` and `bytes` count all heads, directions and the batch; `steps` are sequential steps of a device loop, `ops` the
-    dispatched operations outside of loops, `products` the separate matrix products in batched ones, which cost something each
-    where a batch is a loop.
+    `flops` and `bytes` count all heads, directions and the batch, every number once; `spilled` are those bytes that do not stay
+    in a cache until they are read again, `fresh` those whose memory is taken from the system anew; `steps` are sequential steps
+    of a device loop, `ops` the dispatched operations, `products` the separate matrix products in batched ones, which cost
+    something each where a batch is a loop. `weights` say what one of each takes, in multiples of the machine's rates.
     """
 
     name: str
     kind: Literal["matmul", "vector"]
     flops: int
     bytes: int
+    spilled: int = 0
+    fresh: int = 0
     steps: int = 0
     ops: int = 0
     products: int = 0
+    weights: Weights = ONCE
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A strategy with its settings and costs. `memory_forward` is the peak in bytes of an inference call, `memory_backward`
     that of a forward and a backward pass together; both hold inputs and outputs. `op_count` and `op_count_backward` count the
-    instructions of the program before XLA, for inference and for training, and so tell the compile time."""
+    instructions of the program before XLA, for inference and for training, and so tell the compile time; they are a sum over
+    `terms`, each times what the record says of it."""
 
     strategy: str
     settings: Settings
@@ -59,6 +66,7 @@ class Candidate:
     memory_backward: int
     op_count: int
     op_count_backward: int
+    terms: Mapping[str, int] = field(default_factory=dict[str, int], compare=False, repr=False)
 
     __pdoc__ = short.text
 

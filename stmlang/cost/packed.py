@@ -5,18 +5,14 @@ A row has as many numbers as a cell has places, where a state has key times valu
 
 from __future__ import annotations
 
-from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.candidate import Candidate
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import Profile, row_profile, step_shape
-from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.cost.target import Target
+from stmlang.cost.work import adjoints, array_stage, attention_stages, costed, needs_scalar_gates, shared_passes
 from stmlang.graph.buckets import MOST_PACKED
 from stmlang.graph.limits import LARGEST
-
-STEP_PASSES = 6
-"""How often a step reads or writes the rows of its arcs."""
-ROW_PASSES = 6
-"""How often the rows of all items are written or read around the sweep."""
 
 
 def needs_cells(problem: Problem) -> str | None:
@@ -32,7 +28,7 @@ def needs_cells(problem: Problem) -> str | None:
     return needs_scalar_gates(problem)
 
 
-def packed_cost(name: str, problem: Problem, profile: Profile, items: int) -> Candidate:
+def packed_cost(name: str, problem: Problem, target: Target, profile: Profile, items: int) -> Candidate:
     """The costs of rows of so many items, the levels of whose sweep have the arcs of `profile`."""
     room = problem.room
     assert room is not None
@@ -42,22 +38,21 @@ def packed_cost(name: str, problem: Problem, profile: Profile, items: int) -> Ca
     steps = problem.directions * profile.steps(width)
     arcs = problem.batch * problem.heads * steps * width
     rows = problem.lanes * room.rows(counts.nodes + counts.edges + 2 * items) * cell
-    sweep = Stage("sweep of rows", "vector", 2 * arcs * cell, STEP_PASSES * arcs * cell * item, steps=steps, ops=20)
-    around = Stage("rows of nodes", "vector", 2 * rows, ROW_PASSES * rows * item, ops=30)
+    around = rows * item
     blocks = problem.batch * problem.heads * shared_passes(problem) * (room.cells + room.pairs)
-    pairs = blocks * cell * cell
-    flops = 2 * pairs * (problem.key + problem.value)
-    attention = Stage("attention in blocks", "matmul", flops, 3 * pairs * item + problem.io_bytes, products=2 * blocks)
-    gates = gates_stage(problem)
-    ops = gate_ops(problem) + 200 * problem.directions
-    held = (rows + 2 * pairs) * item
-    return Candidate(
+    stages = (
+        array_stage(target, "sweep of rows", "vector", 2 * arcs * cell, arcs * cell * item, around, steps=steps),
+        array_stage(target, "rows of nodes", "vector", 2 * rows, around, around),
+        *attention_stages(problem, target, blocks, cell, cell, name="attention in blocks"),
+    )
+    held = (rows + 2 * blocks * cell * cell) * item
+    return costed(
         name,
         NoSettings(),
-        (gates, sweep, around, attention),
-        (adjoint(attention), adjoint(around), adjoint(sweep, 1.2, 1.2), adjoint(gates)),
+        problem,
+        target,
+        forward=stages,
+        backward=adjoints(*stages),
         memory_forward=problem.io_bytes + 2 * held,
         memory_backward=2 * problem.io_bytes + 4 * held,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
     )

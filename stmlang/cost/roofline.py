@@ -1,7 +1,11 @@
 """The roofline: predicted time of a candidate on a target.
 
-time = sum over stages of max(flops / peak, bytes / bandwidth)
-       + steps * step overhead + ops * op overhead + products * product overhead
+time = sum over stages of  a flops / peak  +  (t bytes + s spilled + f fresh) / bandwidth
+                          +  c steps * step overhead  +  o ops * op overhead  +  p products * product overhead
+
+with the stage's weights a, t, s, f, c, o, p from the platform's record. Arithmetic and traffic are added: on a CPU neither
+hides the other, and a sum is what coefficients can be fitted to; where one does hide the other it is too much by a factor of
+two at most.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from stmlang.source import short
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """Where a stage's seconds go: `work` is the larger of `arithmetic` and `traffic`."""
+    """Where a stage's seconds go: `work` is `arithmetic` and `traffic`."""
 
     stage: Stage
     arithmetic: float
@@ -28,7 +32,7 @@ class StageTime:
 
     @property
     def work(self) -> float:
-        return max(self.arithmetic, self.traffic)
+        return self.arithmetic + self.traffic
 
     @property
     def total(self) -> float:
@@ -73,13 +77,15 @@ def stage_time(stage: Stage, dtype: str, target: Target) -> StageTime:
         if stage.kind == "matmul"
         else target.vector / (2 if dtype == "float64" else 1)
     )
+    weights = stage.weights
+    moved = weights.traffic * stage.bytes + weights.spilled * stage.spilled + weights.fresh * stage.fresh
     return StageTime(
         stage,
-        arithmetic=stage.flops / peak,
-        traffic=stage.bytes / target.bandwidth,
-        steps=stage.steps * target.step_overhead,
-        ops=stage.ops * target.op_overhead,
-        products=stage.products * target.product_overhead,
+        arithmetic=weights.arithmetic * stage.flops / peak,
+        traffic=moved / target.bandwidth,
+        steps=weights.steps * stage.steps * target.step_overhead,
+        ops=weights.ops * stage.ops * target.op_overhead,
+        products=weights.products * stage.products * target.product_overhead,
     )
 
 

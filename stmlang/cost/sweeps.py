@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.candidate import Candidate
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
-from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
+from stmlang.cost.target import Target
+from stmlang.cost.work import adjoint, array_stage, costed
 from stmlang.graph.buckets import Room
 from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
@@ -21,6 +22,8 @@ STEP_BYTES = 2**15
 """A step costs about as much, however narrow, as arcs with so many bytes of states."""
 LARGEST_STEP = 2**20
 """Bytes of states in a step: what it goes over again and again should stay in the cache."""
+ALWAYS_TRIED = 16
+"""Steps of so many arcs are tried whatever their states take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +63,7 @@ def step_shape(problem: Problem, profile: Profile, state: int | None = None) -> 
         arcs = min(width, widest)
         best = min(best, (profile.steps(arcs) * (arcs + fixed), arcs))
         width *= 2
-        if width >= 2 * widest or width * each > max(LARGEST_STEP, 16 * each):
+        if width >= 2 * widest or width * each > max(LARGEST_STEP, ALWAYS_TRIED * each):
             return StepShape(best[1], profile.steps(best[1]) if profile.sizes is None else None)
 
 
@@ -131,51 +134,38 @@ def inverse_cost(size: int, depth: int) -> tuple[int, int, int]:
     return 2 * side * (side * side - 1) // 3, 6 * side * side, 2 * side
 
 
-NODE_PASSES, EDGE_PASSES = (10, 28), (8, 15)
-"""How often a step, and one of the adjoint, read or write numbers of the states of their arcs: measured, against the bandwidth,
-on a CPU. An arc of node states does what a line edge does and what an edge does."""
-
-
-def level_sweep(name: str, problem: Problem, profile: Profile, passes: tuple[int, int], held: int, alive: int) -> Candidate:
+def level_sweep(name: str, problem: Problem, target: Target, profile: Profile, held: int, alive: int) -> Candidate:
     """The costs of a sweep over arcs: per arc one gate or two applied, a source and a mark; each direction of a ragged topology
-    is a loop of its own. `passes` is how often a step, and one of the adjoint, read or write the numbers of an arc's state.
-    Training keeps `held` states, a forward sweep `alive` ones."""
+    is a loop of its own. Training keeps `held` states, a forward sweep `alive` ones. An arc of node states does what a line
+    edge does and what an edge does."""
     lanes, state, item = problem.lanes, problem.state, problem.accumulator
     width = step_shape(problem, profile).width
     count = profile.steps(width)
     arcs = lanes * count * width
-    sweep = Stage(
-        "level sweep",
-        "vector",
-        arcs * state * (4 + 2 * matrix_width(problem)),
-        arcs * state * passes[0] * item + problem.io_bytes,
-        steps=count * problem.directions,
-        ops=20 * problem.directions,
-        products=0,
-    )
-    back = replace(
-        sweep,
-        name="level sweep, adjoint",
-        flops=2 * sweep.flops,
-        bytes=arcs * state * passes[1] * item + 2 * problem.io_bytes,
-        ops=2 * sweep.ops,
-    )
-    gates = gates_stage(problem)
     # Directions follow each other, and a step's own arrays are as wide as the step.
     lane = lanes // problem.directions
     step = lane * width * state * item
-    gathered = arcs * (2 * problem.key + 2 * problem.value + 4 * matrix_width(problem) ** 2) * item
     live = lane * alive * state * item
-    ops = gate_ops(problem) + 240 * problem.directions
-    return Candidate(
+    sweep = array_stage(
+        target,
+        "level sweep",
+        "vector",
+        arcs * state * (4 + 2 * matrix_width(problem)),
+        arcs * state * item,
+        live,
+        steps=count * problem.directions,
+    )
+    gathered = arcs * (2 * problem.key + 2 * problem.value + 4 * matrix_width(problem) ** 2) * item
+    return costed(
         name,
         NoSettings(),
-        (gates, sweep),
-        (back, adjoint(gates)),
+        problem,
+        target,
+        forward=(sweep,),
+        backward=(adjoint(sweep),),
         memory_forward=problem.io_bytes + live + 4 * step + gathered,
         memory_backward=2 * problem.io_bytes + lanes * held * state * item + live + 8 * step + 3 * gathered,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        terms={"loops": problem.directions},
     )
 
 

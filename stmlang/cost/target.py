@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
+from stmlang.cost.coefficients import Coefficients, Platform, read_records
 from stmlang.cost.errors import plan_error
 
-Platform = Literal["cpu", "cuda"]
 GIGA = 10**9
 TERA = 10**12
 
@@ -20,7 +19,7 @@ class Target:
     `matmul` and `vector` are flop/s (by data type, and in float32 for elementwise work), `bandwidth` bytes/s, `step_overhead`
     the seconds of one sequential `lax.scan` step, `op_overhead` of one dispatched operation, `product_overhead` of one matrix
     product among a batch of them, `compile_seconds` per program instruction, `memory` in bytes. `measured` is set where a
-    calibration filled the record in.
+    calibration filled the record in. `coefficients` are the platform's: what programs take, in multiples of these rates.
     """
 
     name: str
@@ -33,8 +32,11 @@ class Target:
     product_overhead: float
     compile_seconds: float
     memory: int
+    coefficients: Coefficients = field(compare=False, repr=False)
     measured: bool = False
 
+
+RECORDS = read_records()
 
 CPU = Target(
     name="cpu",
@@ -45,8 +47,9 @@ CPU = Target(
     step_overhead=20e-6,
     op_overhead=3e-6,
     product_overhead=0.5e-6,
-    compile_seconds=8e-3,
+    compile_seconds=2e-3,
     memory=8 * GIGA,
+    coefficients=RECORDS["cpu"],
 )
 
 # Data sheet peaks (dense, without sparsity) times what long matrix products reach of them, about 0.8; bandwidth times 0.9.
@@ -62,6 +65,7 @@ A100 = Target(
     product_overhead=1e-9,
     compile_seconds=20e-3,
     memory=80 * GIGA,
+    coefficients=RECORDS["cuda"],
 )
 H100 = Target(
     name="h100",
@@ -74,6 +78,7 @@ H100 = Target(
     product_overhead=1e-9,
     compile_seconds=20e-3,
     memory=80 * GIGA,
+    coefficients=RECORDS["cuda"],
 )
 H200 = Target(
     name="h200",
@@ -86,6 +91,7 @@ H200 = Target(
     product_overhead=H100.product_overhead,
     compile_seconds=H100.compile_seconds,
     memory=141 * GIGA,
+    coefficients=RECORDS["cuda"],
 )
 
 TARGETS: dict[str, Target] = {target.name: target for target in (CPU, H100, H200, A100)}

@@ -56,12 +56,13 @@ def _scan_text(given: Circumstances) -> str:
 
 def _target_text(target: Target, dtype: str) -> str:
     origin = "measured on this machine" if target.measured else "default record" if target.platform == "cpu" else "data sheet"
+    costs = "" if target.coefficients.measured else f"; costs not measured: {target.coefficients.origin}"
     compute = "float64" if dtype == "float64" else "float32"
     return (
         f"target {target.name} ({origin}): {units.si(target.matmul[compute], 'flop/s')} in {compute} products, "
         f"{units.si(target.vector, 'flop/s')} elementwise, {units.si(target.bandwidth, 'B/s')}, "
         f"{units.seconds(target.step_overhead)} a step, {units.seconds(target.op_overhead)} an operation, "
-        f"{units.seconds(target.product_overhead)} a product of a batch"
+        f"{units.seconds(target.product_overhead)} a product of a batch{costs}"
     )
 
 

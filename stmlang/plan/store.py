@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
 from stmlang.cost.candidate import Candidate, Rejection, Stage
+from stmlang.cost.coefficients import Coefficients, Weights
 from stmlang.cost.errors import plan_error
 from stmlang.cost.roofline import Estimate, stage_time
 from stmlang.cost.settings import settings_dict
@@ -15,7 +17,7 @@ from stmlang.plan.plan import Circumstances, Plan, Ranked, Tuning
 from stmlang.plan.tuned import Measured
 from stmlang.strategies.registry import stored_settings
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 def plan_dict(plan: Plan) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "forced": plan.forced,
         "chosen": chosen,
         "circumstances": asdict(plan.circumstances),
-        "target": asdict(plan.target),
+        "target": _target_dict(plan.target),
         "candidates": [_ranked_dict(entry) for entry in plan.ranked],
         "rejections": [asdict(rejection) for rejection in plan.rejections],
         "tuning": asdict(plan.tuning),
@@ -75,7 +77,7 @@ def _ranked_dict(entry: Ranked) -> dict[str, Any]:
 def _plan(found: dict[str, Any]) -> Plan:
     if found["schema"] != SCHEMA:
         raise ValueError(f"schema {found['schema']}")
-    target = Target(**found["target"])
+    target = _target(found["target"])
     given: dict[str, Any] = dict(found["circumstances"])
     axes = given.pop("axes")
     circumstances = Circumstances(axes=None if axes is None else tuple(axes), **given)
@@ -84,6 +86,25 @@ def _plan(found: dict[str, Any]) -> Plan:
     rejections = tuple(Rejection(**entry) for entry in found["rejections"])
     chosen = ranked[int(found["chosen"])].estimate
     return Plan(chosen, ranked, rejections, circumstances, target, bool(found["forced"]), _tuning(found["tuning"]))
+
+
+def _target_dict(target: Target) -> dict[str, Any]:
+    """A target's rates, and of its coefficients where they come from: the stages of a plan carry those that they are weighed
+    by."""
+    rates = {entry.name: getattr(target, entry.name) for entry in fields(target) if entry.name != "coefficients"}
+    record = target.coefficients
+    return {**rates, "matmul": dict(target.matmul), "costs": {"measured": record.measured, "origin": record.origin}}
+
+
+def _target(found: Mapping[str, Any]) -> Target:
+    rates = dict(found)
+    costs = rates.pop("costs")
+    return Target(coefficients=Coefficients(bool(costs["measured"]), str(costs["origin"]), cache=0, fresh=0), **rates)
+
+
+def _stage(found: Mapping[str, Any]) -> Stage:
+    counts = dict(found)
+    return Stage(weights=Weights(**counts.pop("weights")), **counts)
 
 
 def _tuning(found: dict[str, Any]) -> Tuning:
@@ -96,8 +117,8 @@ def _ranked(entry: dict[str, Any], circumstances: Circumstances, target: Target)
     candidate = Candidate(
         entry["strategy"],
         stored_settings(entry["strategy"], entry["config"]),
-        tuple(Stage(**stage) for stage in entry["forward"]),
-        tuple(Stage(**stage) for stage in entry["backward"]),
+        tuple(_stage(stage) for stage in entry["forward"]),
+        tuple(_stage(stage) for stage in entry["backward"]),
         memory_forward=entry["memory_forward"],
         memory_backward=entry["memory_backward"],
         op_count=entry["op_count"],

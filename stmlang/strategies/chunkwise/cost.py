@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.counts import widest_wavefront
@@ -16,14 +17,13 @@ from stmlang.cost.sweeps import needs_line_edges
 from stmlang.cost.target import Target
 from stmlang.cost.tiles import odd_tiles, tile_within, tiling
 from stmlang.cost.work import (
-    TRAINING_OPS,
     Merge,
-    adjoint,
-    attention_stage,
-    gate_ops,
-    gates_stage,
-    merge_ops,
+    adjoints,
+    array_stage,
+    attention_stages,
+    costed,
     merge_stage,
+    merge_terms,
     needs_scalar_gates,
     ragged_merges,
     regular_merges,
@@ -91,7 +91,7 @@ def proposed_blocks(nodes: int) -> Iterator[int]:
 
 def _nearest_divisor(size: int, wanted: int) -> int:
     """The divisor of `size` nearest to `wanted` in ratio; the larger of two equally near."""
-    divisors = {d for d in range(1, int(size**0.5) + 1) if size % d == 0}
+    divisors = {d for d in range(1, isqrt(size) + 1) if size % d == 0}
     divisors |= {size // d for d in divisors}
     return max(divisors, key=lambda d: (min(d, wanted) / max(d, wanted), d)) if divisors else 1
 
@@ -138,47 +138,48 @@ def _pieces(problem: Problem, settings: Chunkwise) -> Pieces:
     return Pieces(blocks, settings.block, boundary, steps=blocks, width=1, merges=merges, shared_merges=True)
 
 
-def _cost(problem: Problem, settings: Chunkwise, _: Target) -> Candidate:
+def _cost(problem: Problem, settings: Chunkwise, target: Target) -> Candidate:
     pieces = _pieces(problem, settings)
-    merge, largest = merge_stage(problem, pieces.merges, 1 if pieces.shared_merges else pieces.tiles)
+    merge, largest = merge_stage(problem, target, pieces.merges, 1 if pieces.shared_merges else pieces.tiles)
     # A tile's states belong to one direction, and so does the attention inside it.
-    attention = attention_stage(problem, pieces.tiles, pieces.nodes, problem.directions)
-    between, states = _boundary_stages(problem, pieces)
-    gates = gates_stage(problem)
+    blocks = problem.batch * problem.heads * problem.directions * pieces.tiles
+    attention = attention_stages(problem, target, blocks, pieces.nodes, pieces.nodes)
+    between, states = _boundary_stages(problem, pieces, target)
     pairs = problem.lanes * pieces.tiles * pieces.nodes**2 * problem.accumulator
-    sweep_ops = 300 * (1 if problem.axes is not None else problem.directions)
-    ops = gate_ops(problem) + sweep_ops + merge_ops(problem, pieces.merges)
-    return Candidate(
+    stages = (merge, *attention, *between)
+    return costed(
         NAME,
         settings,
-        (gates, merge, attention, *between),
-        (*(adjoint(stage) for stage in reversed(between)), adjoint(attention), adjoint(merge), adjoint(gates)),
+        problem,
+        target,
+        forward=stages,
+        backward=adjoints(*stages),
         memory_forward=problem.io_bytes + 2 * largest + 2 * pairs + 2 * states,
         memory_backward=2 * problem.io_bytes + 4 * largest + 4 * pairs + 8 * states,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        terms={"loops": 1 if problem.axes is not None else problem.directions, **merge_terms(problem, pieces.merges)},
     )
 
 
-def _boundary_stages(problem: Problem, pieces: Pieces) -> tuple[tuple[Stage, ...], int]:
+def _boundary_stages(problem: Problem, pieces: Pieces, target: Target) -> tuple[tuple[Stage, ...], int]:
     """What crosses tiles: summaries `S^T (K x V)` on leaving edges, the recurrence, and marks read from entering edges; and the
     bytes of all entering states."""
     lanes, state, item = problem.lanes, problem.state, problem.accumulator
     every = lanes * pieces.tiles * pieces.edges * state
     padded = lanes * pieces.steps * pieces.width * pieces.edges * state
-    products = lanes * pieces.tiles
-    summaries = Stage("tile summaries", "matmul", 2 * every * pieces.nodes, 9 * every * item, ops=6, products=products)
-    reading = Stage("boundary reads", "matmul", 2 * every * pieces.nodes, 9 * every * item, ops=6, products=products)
-    sweep = Stage(
+    products, flops, held = lanes * pieces.tiles, 2 * every * pieces.nodes, every * item
+    summaries = array_stage(target, "tile summaries", "matmul", flops, held, held, products=products)
+    reading = array_stage(target, "boundary reads", "matmul", flops, held, held, products=products)
+    sweep = array_stage(
+        target,
         "tile sweep",
         "matmul",
         2 * padded * pieces.edges,
-        15 * padded * item,
+        padded * item,
+        held,
         steps=pieces.steps,
-        ops=10,
         products=lanes * pieces.steps * pieces.width,
     )
-    return (summaries, sweep, reading), every * item
+    return (summaries, sweep, reading), held
 
 
 STRATEGY = Strategy(

@@ -7,13 +7,13 @@ and there are `N / c` sequential steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_chain, odd_chunks
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
-from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
+from stmlang.cost.work import adjoints, costed
 from stmlang.facts.factored import Factored, sole_form
 from stmlang.scan.expression import Number
 from stmlang.strategies.base import Strategy
@@ -67,75 +67,57 @@ class _Sizes:
         return cls(settings.chunk, problem.key, problem.value, depth, settings.count(problem.counts.nodes))
 
 
-def _cost(problem: Problem, settings: Chunk, _: Target) -> Candidate:
+def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
     form, chunk = _form(problem), settings.chunk
     assert isinstance(form, Factored)
     sizes = _Sizes.of(problem, form, settings)
     lanes, item = problem.lanes, problem.accumulator
-    gates, forward, backward = gates_stage(problem), _forward(problem, sizes), _backward(problem, sizes)
+    stages = _stages(problem, sizes)
+    kept = Stage("kept states", "vector", 0, lanes * sizes.count * problem.state * item)
     inside = lanes * item * (6 * chunk * chunk + 4 * chunk * (sizes.key + sizes.value))
     states = lanes * item * problem.state
     outputs = lanes * item * problem.counts.nodes * sizes.value
     # Operands of turned directions are copies; a matrix that is read through and is not of the form is there itself.
     turned = 2 * problem.io_bytes * (problem.directions > 1)
-    ops = gate_ops(problem) + 250 + 20 * sizes.depth + 40 * max(chunk - 1, 0).bit_length()
-    return Candidate(
+    return costed(
         NAME,
         settings,
-        (gates, *forward),
-        (*backward, adjoint(gates)),
+        problem,
+        target,
+        forward=stages,
+        backward=(*adjoints(*stages), kept),
         memory_forward=problem.io_bytes + turned + 2 * outputs + inside + 2 * states,
         memory_backward=2 * (problem.io_bytes + turned) + 3 * outputs + 3 * inside + (sizes.count + 3) * states,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        terms={"levels": sizes.depth, "halves": max(chunk - 1, 0).bit_length()},
     )
 
 
-def _forward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
-    """Scores of keys and queries, the inverse by halves, what it and the scores weigh, what is read of the state and written to
-    it; and whatever is done number by number."""
+def _stages(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
+    """Scores of keys and queries and what they weigh; what is read of the state and written to it; the inverse by halves, and
+    what it weighs; the tables; and whatever else is done number by number, with operands and with states."""
     c, key, value, chunks = sizes.c, sizes.key, sizes.value, problem.lanes * sizes.count
-    inverse = c**3 // 3
-    halves = max(0, c // SMALL - 1)
+    columns, item = key + value, problem.accumulator
+    inverse = 2 * chunks * (c**3 // 3 + c * c * columns)
+    halves = 2 * max(0, c // SMALL - 1)
     return (
         Stage(
             "chunks",
             "matmul",
-            2 * chunks * (c * c * (2 * key + 2 * value) + 3 * c * key * value + inverse),
-            problem.io_bytes * problem.directions,
+            2 * chunks * c * c * columns,
+            2 * chunks * c * columns * item,
             steps=sizes.count,
-            ops=30 + 5 * sizes.depth,
-            products=(7 + 2 * halves) * chunks,
+            products=2 * chunks,
         ),
-        Stage("number by number", "vector", chunks * _numbers(sizes), problem.io_bytes),
+        Stage("states", "matmul", 6 * chunks * c * key * value, 2 * chunks * key * value * item, products=3 * chunks),
+        Stage("inverse", "matmul", inverse, chunks * c * c * item, products=(2 + halves) * chunks),
+        Stage("small triangles", "vector", chunks * c * SMALL * SMALL, chunks * c * SMALL * item),
+        Stage("decays", "vector", chunks * c * c * (1 + sizes.depth), chunks * c * c * item),
+        Stage("operands", "vector", 2 * chunks * c * columns, problem.io_bytes * problem.directions),
     )
 
 
 SMALL = 8
 """Triangles up to this size are inverted without matrix products."""
-
-
-def _numbers(sizes: _Sizes) -> int:
-    """Elementwise operations of a chunk: its tables, the small triangles, its operands, its states."""
-    c, key, value = sizes.c, sizes.key, sizes.value
-    return c * c * (4 + sizes.depth // 2) + c * SMALL * SMALL + 3 * c * (2 * key + 2 * value) + 3 * key * value
-
-
-def _backward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
-    """The chunk again, two products for each one that it has."""
-    forward, numbers = _forward(problem, sizes)
-    chunks = problem.lanes * sizes.count
-    return (
-        replace(
-            forward,
-            name="chunks, adjoint",
-            flops=3 * forward.flops,
-            bytes=3 * forward.bytes + 2 * chunks * problem.state * problem.accumulator,
-            ops=2 * forward.ops,
-            products=3 * forward.products,
-        ),
-        replace(numbers, name="number by number, adjoint", flops=3 * numbers.flops, bytes=3 * numbers.bytes),
-    )
 
 
 STRATEGY = Strategy(

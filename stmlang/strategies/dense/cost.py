@@ -10,15 +10,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost
 from stmlang.cost.target import Target
-from stmlang.cost.work import (
-    TRAINING_OPS,
-    adjoint,
-    attention_stage,
-    gate_ops,
-    gates_stage,
-    needs_scalar_gates,
-    shared_passes,
-)
+from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
 from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "dense"
@@ -34,38 +26,36 @@ def _refuses(problem: Problem) -> str | None:
     return None
 
 
-def _cost(problem: Problem, _: Target) -> Candidate:
+def _cost(problem: Problem, target: Target) -> Candidate:
     edges, nodes = problem.counts.edges, problem.counts.nodes
-    inverse = _inverse(problem)
-    attention = attention_stage(problem, 1, nodes, shared_passes(problem))
-    gates = gates_stage(problem)
     item = problem.accumulator
     matrices = problem.lanes * (2 * edges * edges + 3 * edges * nodes + nodes * nodes) * item
-    pairs = problem.batch * problem.heads * nodes * nodes * item
-    ops = gate_ops(problem) + 240 * (1 if problem.axes is not None else problem.directions)
-    return Candidate(
+    scans = problem.batch * problem.heads
+    pairs = scans * nodes * nodes * item
+    stages = (*_inverse(problem), *attention_stages(problem, target, scans * shared_passes(problem), nodes, nodes))
+    backward = 3 * matrices
+    return costed(
         NAME,
         NoSettings(),
-        (gates, inverse, attention),
-        (adjoint(attention), adjoint(inverse), adjoint(gates)),
+        problem,
+        target,
+        forward=stages,
+        backward=adjoints(*stages),
         memory_forward=problem.io_bytes + matrices + 2 * pairs,
-        memory_backward=2 * problem.io_bytes + 3 * matrices + 4 * pairs,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        memory_backward=2 * problem.io_bytes + backward + 4 * pairs,
+        terms={"programs": 1 if problem.axes is not None else problem.directions},
     )
 
 
-def _inverse(problem: Problem) -> Stage:
+def _inverse(problem: Problem) -> tuple[Stage, Stage]:
     """`(I - T)^-1`, then times M, and S times that. The sources' rows are sparse, but multiplied out densely."""
-    edges, nodes = problem.counts.edges, problem.counts.nodes
+    edges, nodes, lanes, item = problem.counts.edges, problem.counts.nodes, problem.lanes, problem.accumulator
     flops, numbers, products = inverse_cost(edges, problem.counts.levels)
-    return Stage(
-        "inverse over edges",
-        "matmul",
-        problem.lanes * (flops + 2 * edges * edges * nodes + 2 * nodes * edges * nodes),
-        problem.lanes * (numbers + 6 * edges * nodes + 3 * edges * edges + 2 * nodes * nodes) * problem.accumulator,
-        ops=20 * (1 if problem.axes is not None else problem.directions),
-        products=problem.lanes * (products + 2),
+    beside = 2 * edges * edges * nodes + 2 * nodes * edges * nodes
+    moved = 2 * edges * nodes + edges * edges + nodes * nodes
+    return (
+        Stage("inverse over edges", "matmul", lanes * flops, lanes * numbers * item, products=lanes * products),
+        Stage("sources and marks", "matmul", lanes * beside, lanes * moved * item, products=2 * lanes),
     )
 
 

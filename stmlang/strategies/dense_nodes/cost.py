@@ -10,15 +10,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost, needs_node_states
 from stmlang.cost.target import Target
-from stmlang.cost.work import (
-    TRAINING_OPS,
-    adjoint,
-    attention_stage,
-    gate_ops,
-    gates_stage,
-    needs_scalar_gates,
-    shared_passes,
-)
+from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
 from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "dense_nodes"
@@ -34,37 +26,36 @@ def _refuses(problem: Problem) -> str | None:
     return None
 
 
-def _cost(problem: Problem, _: Target) -> Candidate:
+def _cost(problem: Problem, target: Target) -> Candidate:
     nodes, counts = problem.counts.nodes, problem.counts
-    inverse = _inverse(problem)
-    attention, gates = attention_stage(problem, 1, nodes, shared_passes(problem)), gates_stage(problem)
     matrices = problem.lanes * 5 * (nodes + counts.entering) ** 2 * problem.accumulator
-    pairs = problem.batch * problem.heads * nodes * nodes * problem.accumulator
-    ops = gate_ops(problem) + 200 * (1 if problem.axes is not None else problem.directions)
-    return Candidate(
+    scans = problem.batch * problem.heads
+    pairs = scans * nodes * nodes * problem.accumulator
+    stages = (*_inverse(problem), *attention_stages(problem, target, scans * shared_passes(problem), nodes, nodes))
+    backward = 2 * matrices
+    return costed(
         NAME,
         NoSettings(),
-        (gates, inverse, attention),
-        (adjoint(attention), adjoint(inverse), adjoint(gates)),
+        problem,
+        target,
+        forward=stages,
+        backward=adjoints(*stages),
         memory_forward=problem.io_bytes + matrices + 2 * pairs,
-        memory_backward=2 * problem.io_bytes + 2 * matrices + 4 * pairs,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        memory_backward=2 * problem.io_bytes + backward + 4 * pairs,
+        terms={"programs": 1 if problem.axes is not None else problem.directions},
     )
 
 
-def _inverse(problem: Problem) -> Stage:
-    """Four sums over edges into matrices, the inverse, and the two products beside it."""
-    counts = problem.counts
+def _inverse(problem: Problem) -> tuple[Stage, Stage]:
+    """The inverse, and beside it four sums over edges into matrices and two products."""
+    counts, lanes, item = problem.counts, problem.lanes, problem.accumulator
     nodes, side = counts.nodes, counts.nodes + counts.entering
     flops, numbers, products = inverse_cost(nodes, max(0, counts.levels - 1))
-    return Stage(
-        "inverse over nodes",
-        "matmul",
-        problem.lanes * (flops + 2 * nodes * nodes * side + 2 * side * nodes * side),
-        problem.lanes * (numbers + 12 * side * side + 8 * counts.edges) * problem.accumulator,
-        ops=20 * (1 if problem.axes is not None else problem.directions),
-        products=problem.lanes * (products + 2),
+    beside = 2 * nodes * nodes * side + 2 * side * nodes * side
+    moved = 4 * side * side + counts.edges
+    return (
+        Stage("inverse over nodes", "matmul", lanes * flops, lanes * numbers * item, products=lanes * products),
+        Stage("sources and marks", "matmul", lanes * beside, lanes * moved * item, products=2 * lanes),
     )
 
 

@@ -7,14 +7,13 @@ response: all at once, or tile by tile of targets in memory that grows with the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.tiles import odd_tiles, tile_within, tiling
-from stmlang.cost.work import TRAINING_OPS, adjoint, attention_stage, gate_ops, gates_stage, needs_scalar_gates, shared_passes
+from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
 from stmlang.source.wording import count
 from stmlang.strategies.base import Offers, Strategy
 from stmlang.strategies.impulse.settings import Impulse
@@ -24,10 +23,6 @@ MOST_PAIRS = 46_340**2
 """Of a tile's targets with all sources: beyond, one head's mask has 2^31 entries."""
 TARGETS = (64, 128, 256)
 """How many targets the proposed tiles have, about."""
-CACHE = 8 * 2**20
-"""Bytes of products of keys and queries beyond which they are taken to go to memory and back: measured on a CPU."""
-PASSES = 6
-"""How often a number of products in memory, and of the masks that go with them, is written or read; their pages are fresh."""
 
 
 def _axes(problem: Problem) -> tuple[int, ...]:
@@ -90,72 +85,57 @@ def _refuses(problem: Problem) -> str | None:
     return None
 
 
-def _cost(problem: Problem, settings: Impulse, _: Target) -> Candidate:
+def _cost(problem: Problem, settings: Impulse, target: Target) -> Candidate:
     axes, tile = _axes(problem), settings.tile
-    gates, (response, stored) = gates_stage(problem), _response_stage(problem, axes)
-    mask, (forward, backward) = _mask_stage(problem, axes, tile), _attention_stages(problem, axes, settings)
-    item, targets, nodes = problem.accumulator, prod(tile), prod(axes)
-    passes = shared_passes(problem)
-    products = problem.batch * problem.heads * passes * targets * nodes * item
-    masks = problem.heads * passes * targets * nodes * item
+    (response, stored), mask = _response_stage(problem, axes), _mask_stage(problem, axes, tile)
+    count, scans = tiling(axes, tile).count, problem.batch * problem.heads * shared_passes(problem)
+    streamed = not settings.whole(axes)
+    attention = attention_stages(
+        problem,
+        target,
+        scans * count,
+        prod(tile),
+        prod(axes),
+        name="streamed attention" if streamed else "masked attention",
+        at_once=scans,
+        steps=count if streamed else 0,
+    )
+    # Of tiles the backward pass adds every one's share to the gradients of all keys and values.
+    due = scans * count * prod(axes) * (problem.key + problem.value) * problem.accumulator
+    added = (Stage("sums over tiles", "vector", 0, due),) if streamed else ()
+    item, pairs = problem.accumulator, prod(tile) * prod(axes)
+    masks = problem.heads * shared_passes(problem) * pairs * item
     # Nothing of a tile outlives it; of the whole mask the backward pass keeps the scores.
-    ops = gate_ops(problem) + 90 + 60 * len(axes)
-    return Candidate(
+    return costed(
         NAME,
         settings,
-        (gates, response, mask, forward),
-        (backward, adjoint(mask), adjoint(response), adjoint(gates)),
-        memory_forward=problem.io_bytes + stored + 2 * products + 2 * masks,
-        memory_backward=2 * problem.io_bytes + 3 * stored + 4 * products + 3 * masks,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        problem,
+        target,
+        forward=(response, mask, *attention),
+        backward=(*adjoints(*attention), *added, *adjoints(response, mask)),
+        memory_forward=problem.io_bytes + stored + 2 * scans * pairs * item + 2 * masks,
+        memory_backward=2 * problem.io_bytes + 3 * stored + 4 * scans * pairs * item + 3 * masks,
+        terms={"axes": len(axes), "streamed": int(streamed)},
     )
 
 
 def _response_stage(problem: Problem, axes: tuple[int, ...]) -> tuple[Stage, int]:
-    """Wavefronts over all axes but the longest; no batch. And the bytes of the states that it holds."""
+    """Wavefronts over all axes but the longest; no batch. And the bytes of the states that it holds. A chain's response is a
+    power, and has a name of its own as it takes much longer for each number."""
     long = sorted((size for size in axes if size > 1), reverse=True)
     lanes, rank = problem.heads * problem.directions, len(long)
     steps = sum(long) - rank if rank > 1 else 0
     numbers = lanes * (rank * prod(long[1:]) * steps if rank > 1 else prod(long))
-    # A chain's response is a power, which costs as much as some twenty operations.
-    flops = numbers * (2 * rank + 2 if rank > 1 else 20)
+    flops = numbers * (2 * rank + 2 if rank > 1 else 1)
     profile = lanes * 2 ** len(axes) * prod(axes)
-    moved = (4 * numbers + 3 * profile) * problem.accumulator
-    stage = Stage("impulse response", "vector", flops, moved, steps=steps, ops=10)
-    return stage, (numbers + profile) * problem.accumulator
+    held = (numbers + profile) * problem.accumulator
+    return Stage("impulse response" if rank > 1 else "powers", "vector", flops, held, steps=steps), held
 
 
 def _mask_stage(problem: Problem, axes: tuple[int, ...], tile: tuple[int, ...]) -> Stage:
-    """Masks cut out of the response, once for all of the batch; and the products that they are multiplied with, where those of
-    a tile do not stay in a cache."""
-    masks = problem.heads * shared_passes(problem) * prod(tile) * prod(axes)
-    passes = PASSES * problem.batch + 2 if problem.batch * masks * problem.accumulator > CACHE else 1
-    numbers = tiling(axes, tile).count * masks
-    return Stage("masks", "vector", numbers, passes * numbers * problem.accumulator, ops=2 * len(axes))
-
-
-def _attention_stages(problem: Problem, axes: tuple[int, ...], settings: Impulse) -> tuple[Stage, Stage]:
-    """Attention forward and backward: of tiles the backward pass makes the scores again, and it adds every tile's share to the
-    gradients of all keys and values."""
-    tile = settings.tile
-    if settings.whole(axes):
-        whole = attention_stage(problem, 1, prod(axes), shared_passes(problem))
-        return whole, adjoint(whole)
-    count, item = tiling(axes, tile).count, problem.accumulator
-    products = problem.batch * problem.heads * shared_passes(problem) * count
-    pairs = products * prod(tile) * prod(axes)
-    forward = Stage(
-        "streamed attention",
-        "matmul",
-        pairs * (2 * problem.key + 2 * problem.value + 1),
-        2 * pairs * item + problem.io_bytes,
-        steps=count,
-        products=2 * products,
-    )
-    added = 3 * products * prod(axes) * (problem.key + problem.value) * item
-    backward = adjoint(forward, flops=2.5)
-    return forward, replace(backward, bytes=backward.bytes + added, products=5 * products)
+    """Masks cut out of the response, once for all of the batch."""
+    numbers = tiling(axes, tile).count * problem.heads * shared_passes(problem) * prod(tile) * prod(axes)
+    return Stage("masks", "vector", numbers, numbers * problem.accumulator)
 
 
 STRATEGY = Strategy(

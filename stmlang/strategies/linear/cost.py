@@ -7,13 +7,13 @@ With chunks of `c` nodes the work is `4 N d (c + d)`, memory that of the inputs 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_chain, odd_chunks
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
-from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage
+from stmlang.cost.work import adjoints, costed
 from stmlang.strategies.base import Strategy
 
 NAME = "linear"
@@ -58,69 +58,52 @@ class _Sizes:
         return cls(settings.chunk, problem.key, problem.value, depth, settings.count(problem.counts.nodes), score, seen)
 
 
-def _cost(problem: Problem, settings: Chunk, _: Target) -> Candidate:
+def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
     sizes, chunk = _Sizes.of(problem, settings), settings.chunk
     lanes, item = problem.lanes, problem.accumulator
-    gates, forward, backward = gates_stage(problem), _forward(problem, sizes), _backward(problem, sizes)
+    stages = _stages(problem, sizes)
     inside = lanes * item * ((sizes.score + sizes.seen + 2) * chunk * chunk + 4 * chunk * (sizes.key + sizes.value))
     states = lanes * item * problem.state
     outputs = lanes * item * problem.counts.nodes * sizes.value
     # Operands of turned directions are copies.
     turned = 2 * problem.io_bytes * (problem.directions > 1)
-    ops = gate_ops(problem) + 90 + 20 * sizes.depth * (2 if sizes.score * sizes.seen > 1 else 1)
-    return Candidate(
+    levels = sizes.depth * (2 if sizes.score * sizes.seen > 1 else 1)
+    return costed(
         NAME,
         settings,
-        (gates, *forward),
-        (*backward, adjoint(gates)),
+        problem,
+        target,
+        forward=stages,
+        backward=(*adjoints(*stages), *_backward(problem, sizes)),
         memory_forward=problem.io_bytes + turned + outputs + inside + 2 * states,
         memory_backward=2 * (problem.io_bytes + turned) + 2 * outputs + 3 * inside + (sizes.count + 3) * states,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        terms={"levels": levels},
     )
 
 
-def _forward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
-    """Scores and what they weigh inside a chunk, what is read of the state and written to it; the products of decays and
-    whatever else is done number by number."""
+def _stages(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
+    """Scores and what they weigh inside a chunk; what is read of the state and written to it; the products of decays; and
+    whatever else is done number by number, with operands (for each level that has its own) and with states."""
     c, key, value, chunks = sizes.c, sizes.key, sizes.value, problem.lanes * sizes.count
-    products = sizes.score + sizes.seen + 2
+    columns, item = key + value, problem.accumulator
+    pairs = 2 * chunks * c * c * (sizes.score * key + sizes.seen * value)
+    operands = chunks * c * (key * (1 + sizes.score) + value * (1 + sizes.seen))
     return (
-        Stage(
-            "chunks",
-            "matmul",
-            2 * chunks * (c * c * (sizes.score * key + sizes.seen * value) + 2 * c * key * value),
-            problem.io_bytes * problem.directions,
-            steps=sizes.count,
-            ops=10 + 5 * sizes.depth,
-            products=products * chunks,
-        ),
-        Stage("decays", "vector", chunks * _numbers(sizes), problem.io_bytes),
+        Stage("chunks", "matmul", pairs, 2 * chunks * c * columns * item, steps=sizes.count, products=2 * chunks),
+        Stage("states", "matmul", 4 * chunks * c * key * value, 2 * chunks * key * value * item, products=2 * chunks),
+        Stage("decays", "vector", chunks * c * c * (1 + sizes.depth), chunks * c * c * item),
+        Stage("operands", "vector", operands, problem.io_bytes * problem.directions),
     )
-
-
-def _numbers(sizes: _Sizes) -> int:
-    """Elementwise operations of a chunk: its table, its operands (for each level that has its own), its states."""
-    c, key, value = sizes.c, sizes.key, sizes.value
-    pairs = c * c * (2 + sizes.depth // 2)  # a choice among products in registers: four times as fast as what memory feeds
-    return pairs + 3 * c * (key * (1 + sizes.score) + value * (1 + sizes.seen)) + 3 * key * value
 
 
 def _backward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
-    """The chunk again, two products for each one that it has, one for its table of decays."""
-    forward, decays = _forward(problem, sizes)
-    table = 2 * sizes.c**3 * (sizes.score == sizes.seen)
+    """Beside the adjoints the one of the table of decays, a product of matrices, and the states that were kept."""
     chunks = problem.lanes * sizes.count
+    table = 2 * chunks * sizes.c**3 * (sizes.score == sizes.seen)
+    kept = chunks * problem.state * problem.accumulator
     return (
-        replace(
-            forward,
-            name="chunks, adjoint",
-            flops=5 * forward.flops // 2 + chunks * table,
-            bytes=3 * forward.bytes + 2 * chunks * problem.state * problem.accumulator,
-            ops=2 * forward.ops,
-            products=5 * forward.products // 2 + chunks,
-        ),
-        replace(decays, name="decays, adjoint", flops=3 * decays.flops, bytes=3 * decays.bytes),
+        Stage("table of decays", "matmul", table, chunks * sizes.c**2 * problem.accumulator, products=chunks),
+        Stage("kept states", "vector", 0, kept),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from stmlang.cost.candidate import Candidate
 from stmlang.cost.problem import Problem
-from stmlang.cost.sweeps import NODE_PASSES, level_sweep, needs_node_states, node_profile
+from stmlang.cost.sweeps import level_sweep, needs_node_states, node_profile
 from stmlang.cost.target import Target
 from stmlang.strategies.base import Offers, plain_strategy
 
@@ -21,11 +21,11 @@ def _refuses(problem: Problem) -> str | None:
     return needs_node_states(problem)
 
 
-def _cost(problem: Problem, _: Target) -> Candidate:
+def _cost(problem: Problem, target: Target) -> Candidate:
     counts = problem.counts
     profile = node_profile(problem, problem.dag)
     held = counts.nodes + counts.entering
-    return level_sweep(NAME, problem, profile, NODE_PASSES, held, min(held, counts.slots + counts.entering))
+    return level_sweep(NAME, problem, target, profile, held, min(held, counts.slots + counts.entering))
 
 
 STRATEGY = plain_strategy(NAME, "sweep over levels, one state a node", _refuses, _cost, offers=Offers(at_run_time=True))

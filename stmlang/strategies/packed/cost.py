@@ -20,8 +20,8 @@ def _refuses(problem: Problem) -> str | None:
     return needs_cells(problem) or needs_line_edges(problem)
 
 
-def _cost(problem: Problem, _: Target) -> Candidate:
-    return packed_cost(NAME, problem, edge_profile(problem, None), problem.counts.edges)
+def _cost(problem: Problem, target: Target) -> Candidate:
+    return packed_cost(NAME, problem, target, edge_profile(problem, None), problem.counts.edges)
 
 
 STRATEGY = plain_strategy(NAME, "rows of path weights, attention in blocks", _refuses, _cost, offers=Offers(at_run_time=True))

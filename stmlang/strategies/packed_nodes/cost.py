@@ -17,9 +17,9 @@ def _refuses(problem: Problem) -> str | None:
     return needs_cells(problem) or needs_node_states(problem)
 
 
-def _cost(problem: Problem, _: Target) -> Candidate:
+def _cost(problem: Problem, target: Target) -> Candidate:
     counts = problem.counts
-    return packed_cost(NAME, problem, node_profile(problem, None), counts.nodes + counts.edges)
+    return packed_cost(NAME, problem, target, node_profile(problem, None), counts.nodes + counts.edges)
 
 
 STRATEGY = plain_strategy(

@@ -11,13 +11,11 @@ from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import needs_line_edges
 from stmlang.cost.target import Target
 from stmlang.cost.work import (
-    TRAINING_OPS,
-    adjoint,
-    attention_stage,
-    gate_ops,
-    gates_stage,
-    merge_ops,
+    adjoints,
+    attention_stages,
+    costed,
     merge_stage,
+    merge_terms,
     needs_scalar_gates,
     ragged_merges,
     regular_merges,
@@ -42,25 +40,23 @@ def _refuses(problem: Problem) -> str | None:
     return None
 
 
-def _cost(problem: Problem, _: Target) -> Candidate:
-    nodes = problem.counts.nodes
+def _cost(problem: Problem, target: Target) -> Candidate:
+    nodes, scans = problem.counts.nodes, problem.batch * problem.heads
     merges = list(regular_merges(problem.axes) if problem.axes is not None else ragged_merges(problem, nodes))
-    build_matrix, largest = merge_stage(problem, merges)
-    attention = attention_stage(problem, 1, nodes, shared_passes(problem))
-    gates = gates_stage(problem)
-    pairs = problem.batch * problem.heads * nodes * nodes * problem.accumulator
-    # A merge holds its operands (together as large as half its result) beside the result.
-    forward = problem.io_bytes + 2 * largest + 2 * pairs
-    ops = gate_ops(problem) + merge_ops(problem, merges)
-    return Candidate(
+    matrix, largest = merge_stage(problem, target, merges)
+    stages = (matrix, *attention_stages(problem, target, scans * shared_passes(problem), nodes, nodes))
+    pairs = scans * nodes * nodes * problem.accumulator
+    return costed(
         NAME,
         NoSettings(),
-        (gates, build_matrix, attention),
-        (adjoint(attention), adjoint(build_matrix), adjoint(gates)),
-        memory_forward=forward,
+        problem,
+        target,
+        forward=stages,
+        backward=adjoints(*stages),
+        # A merge holds its operands (together as large as half its result) beside the result.
+        memory_forward=problem.io_bytes + 2 * largest + 2 * pairs,
         memory_backward=2 * problem.io_bytes + 4 * largest + 4 * pairs,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        terms=merge_terms(problem, merges),
     )
 
 

@@ -18,7 +18,7 @@ from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.tiles import Tiling, odd_tiles, tile_within
-from stmlang.cost.work import TRAINING_OPS, adjoint, boundary, gate_ops, gates_stage, needs_scalar_gates
+from stmlang.cost.work import adjoint, array_stage, boundary, costed, needs_scalar_gates
 from stmlang.strategies.base import Strategy
 from stmlang.strategies.raster.settings import Raster
 
@@ -27,14 +27,6 @@ SIDES = (2, 4, 8)
 """Tiles are about so long along every axis."""
 MANY_SLABS = 32
 """From here on there are segments, which take a seventh longer: below, they save too little."""
-STATE_PASSES = 9
-"""How often a step reads or writes the border states of its tile, where they are in no cache."""
-GATE_PASSES = 8
-"""How often a number of a tile's matrices is read or written while they are made and used."""
-SMALL = 1.6
-"""Products of a tile's size take so much longer a flop than large ones."""
-ADJOINT = 3.4
-"""A sweep's adjoint to the sweep: twice the work, half of it in products of transposed matrices, which are slower."""
 
 
 def _axes(problem: Problem) -> tuple[int, ...]:
@@ -114,24 +106,23 @@ def _refuses(problem: Problem) -> str | None:
     return needs_scalar_gates(problem)
 
 
-def _cost(problem: Problem, settings: Raster, _: Target) -> Candidate:
+def _cost(problem: Problem, settings: Raster, target: Target) -> Candidate:
     cut, segments = settings.cut(_axes(problem)), settings.segments
-    gates, matrices, sweep = gates_stage(problem), _matrices(problem, cut), _sweep(problem, cut)
-    backward = adjoint(sweep, ADJOINT, ADJOINT)
+    matrices, states, inside = _matrices(problem, cut), _border(problem, cut, target), _inside(problem, cut)
     # A slab's states are made again, but nothing is read of them; and those of a segment once more.
-    again = Stage("raster sweep, again", sweep.kind, sweep.flops // 2, sweep.bytes // 2, sweep.steps)
-    repeated = (matrices, again, again) if segments > 1 else (again,)
-    ops = gate_ops(problem) + 400
+    again = replace(states, name="border states, again")
+    repeated = (replace(matrices, name="tile matrices, again"), again, again) if segments > 1 else (again,)
+    swept = (adjoint(inside), adjoint(states))
     forward, training = _memory(problem, cut, segments)
-    return Candidate(
+    return costed(
         NAME,
         settings,
-        (gates, matrices, sweep),
-        (*repeated, replace(backward, steps=sweep.steps, ops=sweep.ops), adjoint(matrices), adjoint(gates)),
+        problem,
+        target,
+        forward=(matrices, states, inside),
+        backward=(*repeated, *swept, adjoint(matrices)),
         memory_forward=forward,
         memory_backward=training,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
     )
 
 
@@ -154,12 +145,12 @@ def _matrices(problem: Problem, cut: Tiling) -> Stage:
     rank = len(cut.tile)
     sources = problem.lanes * cut.count * (cut.nodes + cut.edges)
     flops = sources * cut.nodes * 2 * rank * (rank + 2)
-    moved = GATE_PASSES * sources * (cut.nodes + cut.edges) * problem.accumulator
-    return Stage("tile matrices", "vector", flops, moved, steps=cut.nodes, ops=12)
+    moved = sources * (cut.nodes + cut.edges) * problem.accumulator
+    return Stage("tile matrices", "vector", flops, moved, steps=cut.nodes)
 
 
-def _sweep(problem: Problem, cut: Tiling) -> Stage:
-    """Reading, writing and passing on the border states, and attention inside a tile.
+def _border(problem: Problem, cut: Tiling, target: Target) -> Stage:
+    """Reading, writing and passing on the border states, tile by tile.
 
     A node reads one state of a straight axis and those of all lines of another, and so on: see `tile.py` beside this.
     """
@@ -167,11 +158,18 @@ def _sweep(problem: Problem, cut: Tiling) -> Stage:
     lines = [cut.nodes // side for side in sides]
     turning, joined = ([count for count, keeps in zip(lines, kept, strict=True) if not keeps] for kept in unturned(problem))
     touched = sum(turning) + sum(joined) + 2 * len(sides) - len(turning) - len(joined)
-    border = 2 * state * (cut.nodes * touched + sum(turning) * sum(joined))
-    inside = 2 * cut.nodes**2 * (problem.key + problem.value)
-    moved = STATE_PASSES * tiles * cut.edges * state * problem.accumulator
-    products = tiles * (5 + 2 * sum(lines) - sum(turning) - sum(joined))
-    return Stage("raster sweep", "matmul", tiles * int(SMALL * (border + inside)), moved, steps=cut.count, products=products)
+    flops = 2 * tiles * state * (cut.nodes * touched + sum(turning) * sum(joined))
+    moved = tiles * cut.edges * state * problem.accumulator
+    held = problem.lanes * boundary(cut.sizes) * state * problem.accumulator
+    products = tiles * (1 + 2 * sum(lines) - sum(turning) - sum(joined))
+    return array_stage(target, "border states", "matmul", flops, moved, held, steps=cut.count, products=products)
+
+
+def _inside(problem: Problem, cut: Tiling) -> Stage:
+    """Attention inside tiles."""
+    tiles, columns = problem.lanes * cut.count, problem.key + problem.value
+    flops, numbers = 2 * tiles * cut.nodes**2 * columns, tiles * cut.nodes * (cut.nodes + 2 * columns)
+    return Stage("attention in tiles", "matmul", flops, numbers * problem.accumulator, products=2 * tiles)
 
 
 STRATEGY = Strategy(

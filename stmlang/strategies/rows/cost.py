@@ -15,13 +15,11 @@ from stmlang.cost.chains import odd_length
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import (
-    DISPATCHED,
-    TRAINING_OPS,
     adjoint,
-    gate_ops,
-    gates_stage,
+    adjoints,
+    attention_stages,
+    costed,
     needs_scalar_gates,
-    over_sources,
     shared_passes,
 )
 from stmlang.strategies.base import Offers, Strategy
@@ -34,15 +32,6 @@ TARGETS = 256
 """How many targets of a block are worked on at a time where they are streamed."""
 MOST_PAIRS = 46_340**2
 """Of one block: beyond, one head's scores have 2^31 entries."""
-PAIR_PASSES = 6
-"""How often a number of a block's scores and mask is written or read."""
-LAYOUT_PASSES = 7
-"""What it costs to lay out queries, keys and values for a level, in passes over inputs and outputs: measured on a CPU, where
-such copies run far below the bandwidth."""
-FRESH, FRESH_PASSES = 8 * 2**20, 8
-"""Arrays of pairs beyond so many bytes are taken from the system anew in every call, which costs as much as so many passes."""
-TABLE_PASSES = 8
-"""How often a number of a row's matrices is written or read while they are made."""
 
 
 def _axes(problem: Problem) -> tuple[int, ...]:
@@ -108,25 +97,22 @@ def _refuses(problem: Problem) -> str | None:
     return None
 
 
-def _cost(problem: Problem, settings: Rows, _: Target) -> Candidate:
+def _cost(problem: Problem, settings: Rows, target: Target) -> Candidate:
     cut = settings.cut(_axes(problem))
-    gates, tables, attention = gates_stage(problem), _table_stage(problem, cut), _attention_stage(problem, cut)
-    laid = Stage("layouts", "vector", 0, (2 + LAYOUT_PASSES * cut.levels) * problem.io_bytes)
-    fresh = _fresh_stage(problem, cut)
-    # Streamed, the backward pass makes scores and masks again.
-    backward = adjoint(attention, flops=3.0 if _streams(cut) else 2.0, moved=2.5 if _streams(cut) else 2.0)
+    tables, attention = _table_stage(problem, cut), _attention_stages(problem, cut, target)
+    laid = Stage("layouts", "vector", 0, (1 + cut.levels) * problem.io_bytes)
     held, kept = _pair_bytes(problem, cut)
     table_bytes = _table_numbers(problem, cut) * problem.accumulator
-    ops = gate_ops(problem) + _ops(problem, cut)
-    return Candidate(
+    return costed(
         NAME,
         settings,
-        (gates, tables, laid, attention, fresh),
-        (backward, adjoint(fresh), adjoint(laid), adjoint(tables), adjoint(gates)),
+        problem,
+        target,
+        forward=(tables, laid, *attention),
+        backward=(*adjoints(*attention), adjoint(laid), adjoint(tables)),
         memory_forward=2 * problem.io_bytes + 2 * table_bytes + held,
         memory_backward=3 * problem.io_bytes + (3 + cut.levels) * table_bytes + max(2 * held, kept),
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        terms={"rows": cut.rows, "levels": cut.levels, "streamed": sum(cut.streams(level) for level in range(cut.levels))},
     )
 
 
@@ -140,46 +126,38 @@ def _table_stage(problem: Problem, cut: Cut) -> Stage:
     lanes, width = problem.lanes, cut.width
     joined = 2 * lanes * cut.nodes * width * width * (cut.rows + 3)
     doubled = 2 * lanes * width * width * sum(cut.nodes + (cut.runs >> level) * width for level in range(1, cut.levels))
-    numbers = _table_numbers(problem, cut)
-    seen = lanes * cut.nodes * cut.run
+    numbers = (1 + cut.levels) * _table_numbers(problem, cut) + lanes * cut.nodes * cut.run
     products = lanes * (cut.runs * (cut.rows - 1) + sum(2 * cut.runs >> level for level in range(1, cut.levels)))
-    return Stage(
-        "rows and runs",
-        "matmul",
-        joined + doubled,
-        (TABLE_PASSES * numbers + 2 * cut.levels * numbers + 4 * seen) * problem.accumulator,
-        ops=_ops(problem, cut) // DISPATCHED,
-        products=products,
-    )
+    return Stage("rows and runs", "matmul", joined + doubled, numbers * problem.accumulator, products=products)
 
 
-def _attention_stage(problem: Problem, cut: Cut) -> Stage:
-    """Scores, mask and values of every pair of nodes once."""
-    scans = problem.batch * problem.heads
-    pairs = scans * shared_passes(problem) * cut.nodes**2
-    crossed = pairs * (cut.runs - 1) // cut.runs
-    senses = problem.directions / (2 if problem.scan.combine == "sum" and problem.directions > 1 else problem.directions)
-    flops = pairs * (2 * problem.key + 2 * problem.value + 1) + int(crossed * 2 * senses * cut.width)
-    flops = flops // cut.nodes * over_sources(cut.nodes)
-    blocks = cut.runs + sum(cut.runs >> level for level in range(cut.levels))
-    steps = sum((cut.run << level) // cut.tile(level) for level in range(cut.levels) if cut.streams(level))
-    return Stage(
-        "attention between runs",
-        "matmul",
-        flops,
-        PAIR_PASSES * pairs * problem.accumulator,
-        steps=steps,
-        ops=8 * (1 + cut.levels),
-        products=3 * scans * blocks,
-    )
-
-
-def _fresh_stage(problem: Problem, cut: Cut) -> Stage:
-    """What is lost where scores and masks of a level are so large that their memory is taken from the system anew."""
+def _attention_stages(problem: Problem, cut: Cut, target: Target) -> tuple[Stage, ...]:
+    """Scores, mask and values of every pair of nodes once: those in first runs, those in two halves of a longer run level by
+    level, whose mask is itself a product over the edges between the halves."""
     scans = problem.batch * problem.heads * shared_passes(problem)
-    blocks = [scans * cut.nodes * cut.tile(level) * problem.accumulator for level in range(cut.levels)]
-    large = sum(block for level, block in enumerate(blocks) if block > FRESH and not cut.streams(level))
-    return Stage("fresh memory for pairs", "vector", 0, FRESH_PASSES * large)
+    stages = attention_stages(problem, target, scans * cut.runs, cut.run, cut.run, name="attention in runs")
+    senses = 2 * problem.directions if shared_passes(problem) > 1 else min(2, problem.directions)
+    for level in range(cut.levels):
+        sources, targets = cut.run << level, cut.tile(level)
+        blocks = scans * (cut.runs >> level)
+        parts = sources // targets
+        streamed = cut.streams(level)
+        name = "streamed attention" if streamed else "attention between runs"
+        stages += attention_stages(
+            problem,
+            target,
+            blocks * parts,
+            targets,
+            sources,
+            name=name,
+            at_once=blocks,
+            terms=senses,
+            steps=parts if streamed else 0,
+        )
+        crossed = 2 * blocks * sources * sources * senses * cut.width
+        operands = blocks * parts * (targets + sources) * cut.width * problem.accumulator
+        stages += (Stage(f"{name}, masks", "matmul", crossed, operands, products=blocks * parts),)
+    return stages
 
 
 def _pair_bytes(problem: Problem, cut: Cut) -> tuple[int, int]:
@@ -189,10 +167,6 @@ def _pair_bytes(problem: Problem, cut: Cut) -> tuple[int, int]:
     held = max([cut.nodes * cut.run, *blocks])
     whole = [cut.nodes * cut.run, *(n for level, n in enumerate(blocks) if not cut.streams(level))]
     return 3 * lanes * held, 3 * lanes * sum(whole)
-
-
-def _ops(problem: Problem, cut: Cut) -> int:
-    return 60 + 20 * problem.directions + 25 * cut.rows + 90 * cut.levels
 
 
 STRATEGY = Strategy(

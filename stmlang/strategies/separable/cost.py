@@ -13,7 +13,7 @@ from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
-from stmlang.cost.work import TRAINING_OPS, adjoint, gate_ops, gates_stage, needs_scalar_gates, over_sources, shared_passes
+from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
 from stmlang.strategies.base import Offers, Strategy
 from stmlang.strategies.separable.settings import Lines, Separable, first_axis, lines_of
 
@@ -24,20 +24,6 @@ BLOCKS = (1, 2, 4, 8)
 """How many lines of targets the proposed blocks have."""
 TABLES = 8
 """Tables in all: for each sense along the first axis three of the first walk, one of the last, and their making."""
-ENTRY_FLOPS = 2
-"""Of an entry of the gating matrix, for each sense along the first axis, at the rate of elementwise work."""
-NARROW = 24
-"""Products with so many targets run at half the rate of wide ones: measured on a CPU."""
-CACHE = 3 * 2**20
-"""Bytes of a block's pairs that stay in a cache between the products that make and use them: measured on a CPU."""
-ENTRY_PASSES = 3
-"""How often a pair's number goes to memory or back where they do not."""
-FRESH = 8 * 2**20
-"""Arrays of pairs beyond so many bytes are taken from the system anew in every call."""
-FRESH_PASSES = 8
-"""The same for those: most of it is the making of their pages."""
-CARRY_PASSES = 3
-"""How often a number that all blocks add to is written or read for each."""
 
 
 def _propose(problem: Problem) -> Sequence[Separable] | str:
@@ -93,25 +79,24 @@ def _lines(problem: Problem) -> Lines:
     return lines_of(problem.facts, problem.axes)
 
 
-def _cost(problem: Problem, settings: Separable, _: Target) -> Candidate:
+def _cost(problem: Problem, settings: Separable, target: Target) -> Candidate:
     lines = _lines(problem)
-    gates, (tables, stored), count = gates_stage(problem), _tables_stage(problem, lines), settings.blocks(lines)
-    attention, entries = _attention(problem, lines, settings), _entries(problem, lines, settings)
+    (tables, stored), count = _tables_stage(problem, lines), settings.blocks(lines)
+    attention = _attention(problem, lines, settings, target)
     block = problem.batch * problem.heads * shared_passes(problem) * _pairs(lines, settings.rows) * problem.accumulator
-    # The backward pass of a block starts with its scores; of the whole they were kept. Blocks add to what sources are due.
-    backward = adjoint(attention, flops=2.0 if count == 1 else 2.5)
+    # Every block adds to what sources are due.
     due = problem.io_bytes // 2 + stored // 2
-    added = Stage("sums over blocks", "vector", 0, CARRY_PASSES * due * count if count > 1 else 0)
-    ops = gate_ops(problem) + 160 + (40 if count > 1 else 0)
-    return Candidate(
+    added = (Stage("sums over blocks", "vector", 0, due * count),) if count > 1 else ()
+    return costed(
         NAME,
         settings,
-        (gates, tables, attention, entries),
-        (backward, added, adjoint(entries, flops=3.0, moved=2.5), adjoint(tables), adjoint(gates)),
+        problem,
+        target,
+        forward=(tables, *attention),
+        backward=(*adjoints(*attention), *added, *adjoints(tables)),
         memory_forward=problem.io_bytes + stored + 2 * block,
         memory_backward=2 * problem.io_bytes + 3 * stored + 4 * block,
-        op_count=ops,
-        op_count_backward=int(TRAINING_OPS * ops),
+        terms={"streamed": int(count > 1)},
     )
 
 
@@ -120,26 +105,24 @@ def _tables_stage(problem: Problem, lines: Lines) -> tuple[Stage, int]:
     lanes = problem.batch * problem.heads * problem.directions
     numbers = lanes * lines.nodes * (lines.size + lines.count)
     held = TABLES * numbers // 2 * problem.accumulator
-    return Stage("tables of decays", "vector", 6 * numbers, 2 * held, ops=24), held
+    return Stage("tables of decays", "vector", numbers, held), held
 
 
-def _attention(problem: Problem, lines: Lines, settings: Separable) -> Stage:
-    """The products of attention, block by block."""
-    count = settings.blocks(lines)
-    products = problem.batch * problem.heads * shared_passes(problem) * count
-    flops = 2 * products * (settings.rows * lines.size + NARROW) * over_sources(lines.nodes) * (problem.key + problem.value)
-    moved = count * problem.io_bytes
-    return Stage("streamed attention", "matmul", flops, moved, steps=count if count > 1 else 0, ops=2, products=2 * products)
-
-
-def _entries(problem: Problem, lines: Lines, settings: Separable) -> Stage:
-    """Entries of the gating matrix times scores: bytes where a block's pairs do not stay in a cache."""
+def _attention(problem: Problem, lines: Lines, settings: Separable, target: Target) -> tuple[Stage, Stage]:
+    """Attention block by block, an entry of the gating matrix being a product for each sense along the first axis."""
     passes, count = shared_passes(problem), settings.blocks(lines)
-    block = problem.batch * problem.heads * passes * _pairs(lines, settings.rows)
-    terms = 1 if passes > 1 else len({direction.senses[0] for direction in problem.scan.directions})
-    held = block * problem.accumulator
-    moved = count * held * (0 if held <= CACHE else ENTRY_PASSES if held <= FRESH else FRESH_PASSES)
-    return Stage("entries of the gating matrix", "vector", ENTRY_FLOPS * terms * count * block, moved, ops=2)
+    scans = problem.batch * problem.heads * passes
+    return attention_stages(
+        problem,
+        target,
+        scans * count,
+        settings.rows * lines.size,
+        lines.nodes,
+        name="streamed attention" if count > 1 else "masked attention",
+        at_once=scans,
+        terms=1 if passes > 1 else len({direction.senses[0] for direction in problem.scan.directions}),
+        steps=count if count > 1 else 0,
+    )
 
 
 STRATEGY = Strategy(
