@@ -49,6 +49,7 @@ fuzz: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks.strategies $(ARGS)
+	$(BIN)/python -m benchmarks.regret
 	$(BIN)/python -m benchmarks.compile_time
 
 # What `pip install` takes anywhere: dist/stmlang-VERSION-py3-none-any.whl.
