@@ -89,9 +89,10 @@ def _traffic() -> float:
 
 
 def _steps() -> float:
-    """A step of a real sweep that has next to nothing to do."""
-    count = 512
-    op = compile("std:plstm/chain", target="cpu", strategy=reference_strategy().name, heads=1, key=2, value=2, time=count)
+    """A step of a real sweep with little to do. It has states of some kilobytes: a loop over less is one kernel to XLA, whose
+    steps cost a hundredth of what those of other loops do."""
+    count, name = 512, reference_strategy().name
+    op = compile("std:plstm/chain", target="cpu", strategy=name, heads=4, key=32, value=32, time=count)
     assert isinstance(op, CompiledScan)
     return _seconds(op, *op.example()) / count
 
@@ -109,8 +110,9 @@ def _operations() -> float:
 
 
 def _small_products() -> float:
-    count = 1 << 14
-    left, right = jnp.ones((count, 5, 3), jnp.float32), jnp.ones((count, 3, 7), jnp.float32)
+    """Products just large enough that a matrix kernel is called for each: smaller ones XLA multiplies out in place."""
+    count, side = 1 << 12, 8
+    left = right = jnp.ones((count, side, side), jnp.float32)
     return _seconds(matmul, left, right) / count
 
 
