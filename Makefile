@@ -1,7 +1,7 @@
 # Every target but `clean` first makes `.venv` from the pinned versions in requirements.lock. No root, nothing outside this folder.
 #   make demo    the main job: compile, train on handwritten digits, write build/demo/report.html
 #   make test    the tests
-#   make test-as-users   a part of those that compare strategies with the oracles, compiled as users compile; PART=3/16 for another
+#   make test-as-users   a part of those that compare strategies with the oracles, compiled as users compile; PART=3/32 for another
 #   make wheel   what pip installs elsewhere, in dist/
 #   make fuzz    20 minutes of random examples against the oracles, on two cores; ARGS='--minutes 60 --seed 1' for more and others
 # PYTHON=python3.12 chooses the interpreter of a new `.venv`; WORKERS=1 runs the tests in one process; ARGS goes to the tool.
@@ -11,7 +11,7 @@ WORKERS ?= auto
 ARGS    ?=
 
 # By the commit, so that the parts take turns and a commit has always the same.
-PARTS   := 16
+PARTS   := 32
 PART    ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 0) % $(PARTS) + 1)))/$(PARTS)
 
 VENV  := .venv

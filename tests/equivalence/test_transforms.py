@@ -18,7 +18,7 @@ import pytest
 from jax.sharding import Mesh, PartitionSpec
 
 from tests.helpers.calls import error
-from tests.helpers.smallest import STRATEGIES, Subject, smallest
+from tests.helpers.smallest import Subject, names, smallest
 
 EXACT, COMPILED = 1e-10, 1e-11
 """How far off what is compared with the recurrence may be, and what is compared with another program of the same strategy."""
@@ -200,6 +200,12 @@ TRANSFORMATIONS: tuple[Callable[[Subject], None], ...] = (
 
 
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS, ids=lambda function: function.__name__)
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", names())
 def test_transformation(strategy: str, transformation: Callable[[Subject], None]) -> None:
     transformation(smallest(strategy))
+
+
+def test_a_strategy_that_no_scan_admits_is_missed() -> None:
+    """It does not drop out of the table unseen."""
+    with pytest.raises(pytest.fail.Exception, match=r"no scan in .*EXAMPLES admits strategy `unheard of`"):
+        smallest("unheard of")

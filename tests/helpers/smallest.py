@@ -86,12 +86,17 @@ EXAMPLES = (
     Example("grid(rows = 2, cols = 3)", SAME_EVERYWHERE),
     Example("dag(nodes <= 10, edges <= 20)", FACTORS, PAIR),
 )
-STRATEGIES = tuple(strategy.name for strategy in strategies())
+
+
+def names() -> tuple[str, ...]:
+    """Of all strategies, those that a test has registered among them."""
+    return tuple(strategy.name for strategy in strategies())
 
 
 @cache
-def planned(example: Example) -> dict[str, Any]:
+def planned(example: Example, registered: tuple[str, ...]) -> dict[str, Any]:
     """The strategies that an example admits, each with the smallest of the settings that it proposes: they make most pieces."""
+    del registered  # others are other plans
     proposed: dict[str, list[Any]] = {}
     for ranked in compiled(example).plan.ranked:
         candidate = ranked.estimate.candidate
@@ -138,10 +143,10 @@ class Subject:
 @cache
 def smallest(strategy: str) -> Subject:
     """The subject of a strategy of the registry."""
-    example = next((example for example in EXAMPLES if strategy in planned(example)), None)
+    example = next((example for example in EXAMPLES if strategy in planned(example, names())), None)
     if example is None:
         pytest.fail(f"no scan in {__name__}.EXAMPLES admits strategy `{strategy}`: add one")
-    return subject(example, strategy, planned(example)[strategy])
+    return subject(example, strategy, planned(example, names())[strategy])
 
 
 def subject(example: Example, strategy: str, config: dict[str, Any]) -> Subject:
