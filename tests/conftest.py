@@ -63,7 +63,7 @@ def pytest_collection_finish() -> None:
     """The modules and thousands of tests that are loaded now stay to the end: the collector, which tracing sets off often, need
     not look at them each time."""
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(10_000, 20, 50)
 
 
 @pytest.fixture
