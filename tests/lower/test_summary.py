@@ -139,12 +139,15 @@ def test_a_step_of_the_delta_rule_is_a_passage() -> None:
     np.testing.assert_allclose(summary.pass_states(both, jnp.asarray(state)[None, None])[0, 0], after, atol=1e-12)
 
 
-def test_attention_block_by_block_is_attention() -> None:
+@pytest.mark.parametrize("by_target", [False, True])
+def test_attention_block_by_block_is_attention(by_target: bool) -> None:
     rng = np.random.default_rng(0)
     query, key, value, mask = (rng.normal(size=(2, 6, size)) for size in (3, 3, 2, 6))
-    whole = masked_attention(*map(jnp.asarray, (query, key, value, mask)))
+    laid = jnp.asarray(np.swapaxes(mask, 1, 2) if by_target else mask)
+    inputs = [jnp.asarray(array) for array in (query, key, value)]
+    whole = masked_attention(*inputs, laid, by_target=by_target)
     scores = np.einsum("bsk,btk->bst", key, query) * mask
     np.testing.assert_allclose(whole, np.einsum("bst,bsv->btv", scores, value), atol=1e-12)
-    queries, masks = (jnp.stack(np.split(array, 3, axis)) for array, axis in ((query, 1), (mask, 2)))
-    parts = streamed_attention(queries, jnp.asarray(key), jnp.asarray(value), masks, lambda block: block)
-    np.testing.assert_allclose(np.concatenate(list(parts), axis=1), whole, atol=1e-12)
+    queries, masks = (jnp.stack(jnp.split(array, 3, axis)) for array, axis in ((inputs[0], 1), (laid, 1 if by_target else 2)))
+    blocks = streamed_attention(queries, *inputs[1:], masks, jnp.multiply, by_target=by_target)
+    np.testing.assert_allclose(np.concatenate(list(blocks), axis=1), whole, atol=1e-12)

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from math import prod
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from stmlang.lower.contractions import matmul, transposed
+from stmlang.lower.attention import masked_attention, streamed_attention
 from stmlang.lower.grid import tiled, untiled
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.operands import flip
@@ -92,7 +91,8 @@ def attend_whole(profile: Array, query: Array, key: Array, value: Array) -> Arra
     `profile`: `(direction, head, ...)`; the others `(head, *sizes, index)`, the result `(direction, head, *sizes, value)`.
     """
     sizes = query.shape[1:-1]
-    h = _attend(toeplitz(profile, sizes, sizes), *(_flat(part) for part in (query, key, value)))
+    mask = _matrix(profile, sizes, sizes)
+    h = masked_attention(*(_flat(array)[None] for array in (query, key, value)), mask, by_target=True)
     return h.reshape(*profile.shape[:2], *sizes, h.shape[-1])
 
 
@@ -104,32 +104,22 @@ def attend_tiles(tables: Tiles, tile: Sequence[int], profile: Array, query: Arra
     extra = [count * side - size for count, side, size in zip(counts, tile, sizes, strict=True)]
     filled = jnp.pad(profile, [(0, 0), (0, 0), *((more, 0) for more in extra)])
     width = [*profile.shape[:2], *(size + side - 1 for size, side in zip(sizes, tile, strict=True))]
-    key, value = _flat(key), _flat(value)
     queries = tiled(jnp.pad(query, [(0, 0), *((0, more) for more in extra), (0, 0)]), counts, tile, 1)
     queries = jnp.moveaxis(queries.reshape(query.shape[0], prod(counts), prod(tile), query.shape[-1]), 1, 0)
 
-    def one(_: None, parts: tuple[Array, Array]) -> tuple[None, Array]:
-        query, start = parts
+    def weigh(start: Array, scores: Array) -> Array:
         window = lax.dynamic_slice(filled, [jnp.int32(0), jnp.int32(0), *start], width)
-        return None, _attend(toeplitz(window, tile, sizes), query, key, value)
+        return scores * _matrix(window, tile, sizes)
 
-    again = cast(Callable[..., tuple[None, Array]], jax.checkpoint(one))
-    _, h = lax.scan(again, None, (queries, tables.start))
+    h = streamed_attention(queries[:, None], _flat(key)[None], _flat(value)[None], tables.start, weigh, by_target=True)
     h = jnp.moveaxis(h, 0, 2).reshape(*profile.shape[:2], *counts, *tile, h.shape[-1])
     return untiled(h, counts, tile, 2)[(..., *(slice(0, size) for size in sizes), slice(None))]
 
 
+def _matrix(window: Array, tile: Sequence[int], sizes: Sequence[int]) -> Array:
+    """The mask of a tile as a matrix, `(direction, head, target, source)`."""
+    return toeplitz(window, tile, sizes).reshape(*window.shape[:2], prod(tile), prod(sizes))
+
+
 def _flat(array: Array) -> Array:
     return array.reshape(array.shape[0], -1, array.shape[-1])
-
-
-def _attend(mask: Array, query: Array, key: Array, value: Array) -> Array:
-    """`(direction, head, target, value)` with a mask `(direction, head, *tile, *sizes)`; scores are shared by directions."""
-    scores = matmul(query, transposed(key))
-    weights = _masked(scores.reshape(scores.shape[0], *mask.shape[2:]), mask)
-    return matmul(weights.reshape(*mask.shape[:2], *scores.shape[1:]), value[None])
-
-
-@apart
-def _masked(scores: Array, mask: Array) -> Array:
-    return scores[None] * mask

@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from stmlang.lower.adjoint import with_adjoint
+from stmlang.lower.attention import masked_attention
 from stmlang.lower.block_recurrence import line_counts
 from stmlang.lower.contractions import contract, matmul, transposed
 from stmlang.lower.manual import alike
@@ -206,7 +207,7 @@ def _pass(turns: Turns, tile: Tile, states: States) -> tuple[States, Array]:
     """
     query, key, value, gates = tile
     turning, across = _together(states, turns.turning), transposed(key)
-    outputs = matmul(matmul(query, across) * gates.gating, value)
+    outputs = masked_attention(query, key, value, gates.gating, by_target=True)
     if turns.turning:
         lanes, edges, keys, values = turning.shape
         marked = (gates.mark[..., None] * query[:, :, None]).reshape(lanes, -1, edges * keys)

@@ -14,7 +14,7 @@ those of one sense along the cut axis add up inside of one product, and of two n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple, cast
 
 import jax
@@ -110,7 +110,10 @@ def _attended(query: Array, key: Array, value: Array, source: Array, mark: Array
         axis += array.ndim
         return jnp.moveaxis(array.reshape(*array.shape[:axis], -1, size, *array.shape[axis + 1 :]), axis, 0)
 
-    outputs = streamed_attention(cut(query, -2), key, value, cut(mark, -1), partial(matmul, source))
+    def weigh(mark: Array, scores: Array) -> Array:
+        return scores * matmul(source, mark)
+
+    outputs = streamed_attention(cut(query, -2), key, value, cut(mark, -1), weigh)
     return jnp.moveaxis(outputs, 0, -3).reshape(*query.shape[:-1], value.shape[-1])
 
 

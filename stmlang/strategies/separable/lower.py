@@ -8,18 +8,15 @@ pass makes each block again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
 from stmlang.lower.adapters import by_block
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.contractions import matmul, transposed
-from stmlang.lower.manual import alike
+from stmlang.lower.attention import streamed_attention, weighed_attention
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.one_turn import PortGates, Walks, partings, walks
@@ -100,18 +97,29 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
 
 def attend(rows: int, query: Array, key: Array, value: Array, gates: Walks) -> Array:
     """`h[n] = sum over m of G[m, n] (q[n] . k[m]) v[m]`: inputs `(head, node, index)`, `rows` lines of targets at a time."""
-    if rows >= gates.across.shape[-2]:
-        function = with_adjoint(_whole, _whole_forward, _whole_backward)
-    else:
-        function = with_adjoint(partial(_blocks, rows), partial(_blocks_forward, rows), partial(_blocks_backward, rows))
-    return function(query, key, value, gates)
+    lines, size = gates.across.shape[-2:]
+    if rows >= lines:
+        return weighed_attention(query, key, value, lambda scores: weigh(scores, gates, _ahead(lines, 0, lines)))
+
+    def weigh_block(block: tuple[Array, Array], scores: Array) -> Array:
+        start, across = block
+        return weigh(scores, gates._replace(across=across), _ahead(lines, start, rows))
+
+    blocks = -(-lines // rows)
+    starts = rows * jnp.arange(blocks, dtype=jnp.int32)
+    h = streamed_attention(_split(query, rows * size, -2), key, value, (starts, _split(gates.across, rows, -2)), weigh_block)
+    h = jnp.moveaxis(h, 0, -3).reshape(*query.shape[:-2], -1, value.shape[-1])
+    return lax.slice_in_dim(h, 0, lines * size, axis=h.ndim - 2)
 
 
-class Pairs(NamedTuple):
-    """Of all sources and the targets of a block: `q . k`, and that times the gating matrix."""
-
-    scores: Array
-    weights: Array
+def _split(array: Array, count: int, axis: int) -> Array:
+    """So many entries of an axis at a time, with a leading axis of blocks; the last block is filled up with zeros."""
+    axis %= array.ndim
+    size = array.shape[axis]
+    blocks = -(-size // count)
+    widths = [(0, blocks * count - size if k == axis else 0) for k in range(array.ndim)]
+    split = jnp.pad(array, widths).reshape(*array.shape[:axis], blocks, count, *array.shape[axis + 1 :])
+    return jnp.moveaxis(split, axis, 0)
 
 
 def _ahead(lines: int, start: Any, count: int) -> Array:
@@ -130,8 +138,21 @@ def _weighted(pairs: Array, gates: Walks, ahead: Array) -> Array:
         later, earlier = turned[term] * across[term], turned[terms + term] * across[terms + term]
         return jnp.where(ahead > 0, later, jnp.where(ahead < 0, earlier, level[term]))
 
-    parts = [entries(term) for term in range(terms)]
-    return pairs * sum(parts[1:], start=parts[0])
+    products = [entries(term) for term in range(terms)]
+    return pairs * sum(products[1:], start=products[0])
+
+
+@apart
+def _pulled(scores: Array, cotangent: Array, gates: Walks, ahead: Array) -> tuple[list[Array], Array, list[Array]]:
+    """Cotangents of the tables, from that of the weights: walk by walk, the one of `level` for all terms."""
+    change, terms = scores * cotangent, gates.level.shape[0]
+    coming, passed, own = (jnp.where(holds, change, 0) for holds in (ahead > 0, ahead < 0, ahead == 0))
+    halves = [coming] * terms + [passed] * terms
+    return (
+        [(half * gates.across[walk][..., None, :, :]).sum(-2) for walk, half in enumerate(halves)],
+        own.sum(-2),
+        [(half * gates.turned[walk][..., None, :]).sum(-3) for walk, half in enumerate(halves)],
+    )
 
 
 def _unfolded(pairs: Array, gates: Walks) -> Array:
@@ -140,117 +161,25 @@ def _unfolded(pairs: Array, gates: Walks) -> Array:
     return pairs.reshape(heads, lines, size, targets, size)
 
 
-def _read(query: Array, key: Array, value: Array, gates: Walks, start: Any) -> tuple[Array, Pairs]:
-    """What a block of targets reads; `across` is cut to it, and it starts at line `start`."""
-    lines, count = gates.across.shape[-3:-1]
-    scores = matmul(key, transposed(query))
-    weights = _weighted(_unfolded(scores, gates), gates, _ahead(lines, start, count)).reshape(scores.shape)
-    return matmul(transposed(weights), value), Pairs(scores, weights)
+def _weigh(scores: Array, gates: Walks, ahead: Array) -> Array:
+    return _weighted(_unfolded(scores, gates), gates, ahead).reshape(scores.shape)
 
 
-@apart
-def _pulled(scores: Array, seen: Array, gates: Walks, ahead: Array) -> tuple[list[Array], Array, list[Array]]:
-    """Cotangents of the tables, where `seen` is that of the weights: walk by walk, the one of `level` for all terms."""
-    change, terms = scores * seen, gates.level.shape[0]
-    coming, passed, own = (jnp.where(holds, change, 0) for holds in (ahead > 0, ahead < 0, ahead == 0))
-    halves = [coming] * terms + [passed] * terms
-    return (
-        [(part * gates.across[walk][..., None, :, :]).sum(-2) for walk, part in enumerate(halves)],
-        own.sum(-2),
-        [(part * gates.turned[walk][..., None, :]).sum(-3) for walk, part in enumerate(halves)],
-    )
+def _weigh_forward(scores: Array, gates: Walks, ahead: Array) -> tuple[Array, tuple[()]]:
+    return _weigh(scores, gates, ahead), ()
 
 
-def _pull(
-    query: Array, key: Array, value: Array, gates: Walks, start: Any, pairs: Pairs, cotangent: Array
-) -> tuple[Array, Array, Array, Walks]:
-    """Cotangents of all that `_read` takes."""
-    lines, count = gates.across.shape[-3:-1]
-    ahead = _ahead(lines, start, count)
-    seen = matmul(value, transposed(cotangent))
-    back = _weighted(_unfolded(seen, gates), gates, ahead).reshape(seen.shape)
-    turned, level, across = _pulled(_unfolded(pairs.scores, gates), _unfolded(seen, gates), gates, ahead)
-    return (
-        matmul(transposed(back), key),
-        matmul(back, query),
-        matmul(pairs.weights, cotangent),
-        Walks(jnp.stack(turned), jnp.broadcast_to(level, gates.level.shape), jnp.stack(across)),
-    )
-
-
-def _whole(query: Array, key: Array, value: Array, gates: Walks) -> Array:
-    return _read(query, key, value, gates, 0)[0]
-
-
-def _whole_forward(query: Array, key: Array, value: Array, gates: Walks) -> tuple[Array, Pairs]:
-    return _read(query, key, value, gates, 0)
-
-
-def _whole_backward(args: tuple[Any, ...], saved: Pairs, cotangent: Array) -> tuple[Any, ...]:
-    query, key, value, gates = args
-    return _pull(query, key, value, gates, 0, saved, cotangent)
-
-
-# --- block after block -----------------------------------------------------------------------------------------------
-
-
-def _blocks(rows: int, query: Array, key: Array, value: Array, gates: Walks) -> Array:
-    def step(start: Array, block: tuple[Array, Array]) -> tuple[Array, Array]:
-        targets, across = block
-        return start + rows, _read(targets, key, value, gates._replace(across=across), start)[0]
-
-    size, lines = gates.across.shape[-1], gates.across.shape[-2]
-    _, found = lax.scan(step, jnp.zeros((), jnp.int32), _in_blocks(rows, size, query, gates))
-    return _joined_blocks(found, -2, lines * size)
-
-
-def _in_blocks(rows: int, size: int, nodes: Array, gates: Walks) -> tuple[Array, Array]:
-    """Targets, and the tables of their lines, with a leading axis of blocks; the last one is filled up with zeros."""
-    return _split(nodes, rows * size, -2), _split(gates.across, rows, -2)
-
-
-def _split(array: Array, count: int, axis: int) -> Array:
-    axis %= array.ndim
-    size = array.shape[axis]
-    blocks = -(-size // count)
-    widths = [(0, blocks * count - size if k == axis else 0) for k in range(array.ndim)]
-    parts = jnp.pad(array, widths).reshape(*array.shape[:axis], blocks, count, *array.shape[axis + 1 :])
-    return jnp.moveaxis(parts, axis, 0)
-
-
-def _joined_blocks(array: Array, axis: int, size: int) -> Array:
-    """The inverse of `_split`."""
-    axis %= array.ndim - 1
-    parts = jnp.moveaxis(array, 0, axis)
-    whole = parts.reshape(*parts.shape[:axis], -1, *parts.shape[axis + 2 :])
-    return lax.slice_in_dim(whole, 0, size, axis=axis)
-
-
-def _blocks_forward(rows: int, query: Array, key: Array, value: Array, gates: Walks) -> tuple[Array, tuple[()]]:
-    return _blocks(rows, query, key, value, gates), ()
-
-
-def _blocks_backward(rows: int, args: tuple[Any, ...], saved: Any, cotangent: Array) -> tuple[Any, ...]:
-    """Block after block again: sums for all sources are carried along, what belongs to targets is put together."""
+def _weigh_backward(args: tuple[Array, Walks, Array], saved: Any, cotangent: Array) -> tuple[Array, Walks, None]:
     del saved
-    query, key, value, gates = args
-    size, lines = gates.across.shape[-1], gates.across.shape[-2]
+    scores, gates, ahead = args
+    turned, level, across = _pulled(_unfolded(scores, gates), _unfolded(cotangent, gates), gates, ahead)
+    tables = Walks(jnp.stack(turned), jnp.broadcast_to(level, gates.level.shape), jnp.stack(across))
+    return _weigh(cotangent, gates, ahead), tables, None
 
-    def step(carry: Any, block: Any) -> tuple[Any, Any]:
-        start, total = carry
-        (targets, across), back = block
-        cut = gates._replace(across=across)
-        _, pairs = _read(targets, key, value, cut, start)
-        *inputs, tables = _pull(targets, key, value, cut, start, pairs, back)
-        total = jax.tree.map(jnp.add, total, (inputs[1], inputs[2], tables.turned, tables.level))
-        return (start + rows, total), (inputs[0], tables.across)
 
-    sums = (key, value, gates.turned, gates.level)
-    zero = alike(tuple(jnp.zeros(part.shape, part.dtype) for part in sums), sums)
-    blocks = (_in_blocks(rows, size, query, gates), _split(cotangent, rows * size, -2))
-    (_, (keys, values, turned, level)), (queries, across) = lax.scan(step, (jnp.zeros((), jnp.int32), zero), blocks)
-    tables = Walks(turned, level, _joined_blocks(across, -2, lines))
-    return _joined_blocks(queries, -2, lines * size), keys, values, tables
+weigh = with_adjoint(_weigh, _weigh_forward, _weigh_backward)
+"""`(scores, gates, ahead) -> weights`, `(head, source, target)`: scores times the tile of the gating matrix that `ahead` is of,
+to whose targets `across` is cut. Its adjoint is written by hand for what is summed over lines before anything is multiplied."""
 
 
 def _tables(context: LoweringContext) -> Tables:
