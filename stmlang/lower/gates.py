@@ -6,6 +6,8 @@ on the others elementwise; where it is the same along an axis that has size one.
 
 from __future__ import annotations
 
+from math import prod
+
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
@@ -33,21 +35,29 @@ def _inner(letters: str) -> str:
     return "".join(letter.upper() if letter.upper() in letters else letter for letter in "tkv")
 
 
-def act(
-    gate: Float[Array, "site lane *state"], state: Float[Array, "site lane track key value"]
-) -> Float[Array, "site lane track key value"]:
-    """A gate applied to states."""
+def apply_gate(
+    gate: Float[Array, "*#sites *state"], state: Float[Array, "*#sites track key value"]
+) -> Float[Array, "*sites track key value"]:
+    """A gate applied to states: `M C`. Sites broadcast."""
     letters = varies(gate)
-    return contract(f"sl{letters},sl{_inner(letters)}->sltkv", squeezed(gate), state)
+    sites = jnp.broadcast_shapes(gate.shape[: gate.ndim - STATE_AXES], state.shape[:-3])
+    flat = (_on_sites(array, sites) for array in (squeezed(gate), state))
+    return contract(f"s{letters},s{_inner(letters)}->stkv", *flat).reshape(*sites, *state.shape[-3:])
 
 
-def written(
+def _on_sites(array: Array, sites: tuple[int, ...]) -> Array:
+    """An array with its site axes broadcast and made one."""
+    rest = array.shape[len(sites) :]
+    return jnp.broadcast_to(array, (*sites, *rest)).reshape(prod(sites), *rest)
+
+
+def write_state(
     source: Float[Array, "site lane *state"],
     key: Float[Array, "site lane key"],
     value: Float[Array, "site lane value"],
     track: int,
 ) -> Float[Array, "site lane track key value"]:
-    """`source * outer(k, v)`, the same on every track where the source is."""
+    """What a node writes: `source * outer(k, v)`, the same on every track where the source is."""
     letters = varies(source)
     if "t" in letters:
         return contract(f"sl{letters},slk,slv->sltkv", squeezed(source), key, value)
@@ -55,16 +65,52 @@ def written(
     return jnp.broadcast_to(one[:, :, None], (*one.shape[:2], track, *one.shape[2:]))
 
 
-def heard(
+def read_state(
     mark: Float[Array, "site lane *state"],
     query: Float[Array, "site lane key"],
     state: Float[Array, "site lane track key value"],
 ) -> Float[Array, "site lane value"]:
-    """`q . (M C)`, summed over tracks."""
+    """What a node reads: `q . (M C)`, summed over tracks."""
     letters = varies(mark)
     if not letters:
         return squeezed(mark)[..., None] * contract("slk,sltkv->slv", query, state)
     return contract(f"sl{letters},slk,sl{_inner(letters)}->slv", squeezed(mark), query, state)
+
+
+# --- at the ports of a grid ------------------------------------------------------------------------------------------
+
+# There sites broadcast, and elementwise gates are multiplied: a contraction would keep its operands repeated for each port, 15%
+# more memory in training on a grid of 14x14, and is no faster.
+
+
+def apply_at_ports(
+    gate: Float[Array, "*#sites *state"], state: Float[Array, "*#sites track key value"]
+) -> Float[Array, "*sites track key value"]:
+    """What `apply_gate` does."""
+    if any(size > 1 for size in gate.shape[gate.ndim - STATE_AXES + 1 :: 2]):
+        return apply_gate(gate, state)
+    return _elementwise(gate) * state
+
+
+def write_at_ports(
+    source: Float[Array, "*#sites *state"],
+    key: Float[Array, "*#sites key"],
+    value: Float[Array, "*#sites value"],
+    track: int,
+) -> Float[Array, "*sites track key value"]:
+    """What `write_state` does."""
+    spread = _elementwise(source) * (key[..., None, :, None] * value[..., None, None, :])
+    return jnp.broadcast_to(spread, (*spread.shape[:-3], track, *spread.shape[-2:]))
+
+
+def _elementwise(gate: Array) -> Array:
+    """A gate that acts elementwise as `(*sites, track, key, value)`."""
+    key, _, value, _, track, _ = gate.shape[gate.ndim - STATE_AXES :]
+    gate = gate.reshape(*gate.shape[: gate.ndim - STATE_AXES], key, value, track)
+    return jnp.moveaxis(gate, -1, -3)
+
+
+# --- gates that do nothing -------------------------------------------------------------------------------------------
 
 
 def straight(where: Bool[Array, " site"], gate: Float[Array, "site lane *state"]) -> Float[Array, "site lane *state"]:

@@ -28,7 +28,7 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import NONE, Arcs, edge_arcs, node_arcs, steps
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.gates import act, heard, straight, written
+from stmlang.lower.gates import apply_gate, read_state, straight, write_state
 from stmlang.lower.manual import alike
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.tables import ABSENT, Places, take
@@ -185,13 +185,13 @@ def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[
 
     def step(state: States, xs: tuple[Gates, Rows]) -> tuple[States, Array]:
         parts, row = xs
-        edge = act(parts.passed, take(state, at(row.read), 0))
+        edge = apply_gate(parts.passed, take(state, at(row.read), 0))
         if parts.spread is None:
             edge = _sum_to(edge, row.part_of, row.edge.shape[0])
-        edge = edge + written(parts.source, parts.key, parts.value, edge.shape[2])
-        outputs = heard(parts.mark, parts.query, edge)
+        edge = edge + write_state(parts.source, parts.key, parts.value, edge.shape[2])
+        outputs = read_state(parts.mark, parts.query, edge)
         if parts.spread is not None:
-            edge = _sum_to(act(parts.spread, edge), row.added_to, row.write.shape[0])
+            edge = _sum_to(apply_gate(parts.spread, edge), row.added_to, row.write.shape[0])
         return _put(state, at(row.write), edge, row.resumed), outputs
 
     buffer, outputs = jax.lax.scan(step, buffer, (by_step, rows))
@@ -249,17 +249,17 @@ def _step_back(parts: Gates, row: Rows, held: States, arriving: States, output: 
     track = held.shape[2]
     if parts.spread is None:
         edge = held
-        of_gate, back = jax.vjp(act, parts.passed, take(edge, row.part_of, 0))[1](arriving)
+        of_gate, back = jax.vjp(apply_gate, parts.passed, take(edge, row.part_of, 0))[1](arriving)
         back = _sum_to(back, row.part_of, row.edge.shape[0])
     else:
-        edge = act(parts.passed, held) + written(parts.source, parts.key, parts.value, track)
-        of_gate, back = jax.vjp(act, parts.spread, edge)[1](arriving)
-    mark, query, read = jax.vjp(heard, parts.mark, parts.query, edge)[1](output)
+        edge = apply_gate(parts.passed, held) + write_state(parts.source, parts.key, parts.value, track)
+        of_gate, back = jax.vjp(apply_gate, parts.spread, edge)[1](arriving)
+    mark, query, read = jax.vjp(read_state, parts.mark, parts.query, edge)[1](output)
     back = back + read
-    source, key, value = jax.vjp(partial(written, track=track), parts.source, parts.key, parts.value)[1](back)
+    source, key, value = jax.vjp(partial(write_state, track=track), parts.source, parts.key, parts.value)[1](back)
     if parts.spread is None:
         return back, Gates(of_gate, None, source, mark, query, key, value)
-    passed, back = jax.vjp(act, parts.passed, held)[1](back)
+    passed, back = jax.vjp(apply_gate, parts.passed, held)[1](back)
     back = _sum_to(back, row.added_to, row.write.shape[0])
     return back, Gates(passed, of_gate, source, mark, query, key, value)
 

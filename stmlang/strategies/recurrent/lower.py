@@ -12,11 +12,11 @@ from jaxtyping import Array
 from stmlang.cost.sweeps import edge_profile, step_shape
 from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.block_recurrence import grid_sweep, run_sweep
-from stmlang.lower.contractions import contract, matmul
-from stmlang.lower.gates import squeezed, varies
+from stmlang.lower.contractions import matmul
+from stmlang.lower.gates import apply_at_ports, write_at_ports
 from stmlang.lower.level_recurrence import edge_levels_tables, run_levels
 from stmlang.lower.merge import node_border
-from stmlang.lower.operands import STATE_AXES, Operands, lanes_of
+from stmlang.lower.operands import Operands, lanes_of
 from stmlang.lower.strategy import LoweringContext, Tables
 
 
@@ -34,52 +34,6 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     return run_levels(tables, operands, None, initial)
 
 
-# --- gates with state axes -------------------------------------------------------------------------------------------
-
-
-def apply_gate(gate: Array, state: Array) -> Array:
-    """A gate `(*sites, *state axes)` applied to states `(*sites, track, key, value)`; sites broadcast.
-
-    On an axis with its primed twin it acts as a matrix, on the others elementwise.
-    """
-    if any(size > 1 for size in gate.shape[gate.ndim - STATE_AXES + 1 :: 2]):
-        return _apply_matrix(gate, state)
-    return _elementwise(gate) * state
-
-
-def _elementwise(gate: Array) -> Array:
-    """A gate that acts elementwise as `(*sites, track, key, value)`."""
-    key, _, value, _, track, _ = gate.shape[gate.ndim - STATE_AXES :]
-    gate = gate.reshape(*gate.shape[: gate.ndim - STATE_AXES], key, value, track)
-    return jnp.moveaxis(gate, -1, -3)
-
-
-def _apply_matrix(gate: Array, state: Array) -> Array:
-    """A gate that is a matrix on some state axis, and elementwise or a matrix on the others."""
-    letters = varies(gate)
-    sites = jnp.broadcast_shapes(gate.shape[: gate.ndim - STATE_AXES], state.shape[:-3])
-    gate = jnp.broadcast_to(gate, (*sites, *gate.shape[gate.ndim - STATE_AXES :]))
-    gate, state = squeezed(gate), jnp.broadcast_to(state, (*sites, *state.shape[-3:]))
-    inner = "".join(letter.upper() if letter.upper() in letters else letter for letter in "tkv")
-    flat = (part.reshape(-1, *part.shape[len(sites) :]) for part in (gate, state))
-    return contract(f"s{letters},s{inner}->stkv", *flat).reshape(*sites, *state.shape[-3:])
-
-
-def inject(source: Array, key: Array, value: Array, track: int) -> Array:
-    """`source * outer(k, v)` as `(*sites, track, key, value)`; the sites of key and value broadcast."""
-    outer = key[..., None, :, None] * value[..., None, None, :]
-    spread = _elementwise(source) * outer
-    return jnp.broadcast_to(spread, (*spread.shape[:-3], track, *spread.shape[-2:]))
-
-
-def read_out(query: Array, state: Array) -> Array:
-    """`sum over track and key of q[k] C[track, k, v]`."""
-    return jnp.squeeze(matmul(query[..., None, :], state.sum(-3)), -2)
-
-
-# --- grids -----------------------------------------------------------------------------------------------------------
-
-
 def _run_grid(tables: Tables, operands: Operands, initial: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     rank = len(axes)
 
@@ -90,16 +44,21 @@ def _run_grid(tables: Tables, operands: Operands, initial: Array, axes: tuple[in
     track = initial.shape[3]
 
     def step(parts: Operands, entering: Array) -> tuple[Array, Array]:
-        leaving = _port_sum(apply_gate(parts.transition, entering[:, None]), 2)
-        leaving = leaving + inject(parts.source, parts.key[:, None], parts.value[:, None], track)
-        marked = _port_sum(apply_gate(parts.mark, entering), 1)
-        return leaving, read_out(parts.query, marked)
+        leaving = _port_sum(apply_at_ports(parts.transition, entering[:, None]), 2)
+        leaving = leaving + write_at_ports(parts.source, parts.key[:, None], parts.value[:, None], track)
+        marked = _port_sum(apply_at_ports(parts.mark, entering), 1)
+        return leaving, _read(parts.query, marked)
 
     def one(blocks: Operands, slots: Array) -> tuple[Array, Array]:
         return run_sweep(tables, blocks, step, slots)
 
     outputs, final = jax.vmap(one)(*jax.tree.map(lanes_of, (flat, initial)))
     return outputs.reshape(*initial.shape[:2], *axes, outputs.shape[-1]), final.reshape(initial.shape)
+
+
+def _read(query: Array, state: Array) -> Array:
+    """`sum over track and key of q[k] C[track, k, v]`."""
+    return jnp.squeeze(matmul(query[..., None, :], state.sum(-3)), -2)
 
 
 def _port_sum(array: Array, axis: int) -> Array:
