@@ -12,7 +12,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from stmlang.lower.values import Environment, Frame, Site, Value, at_site
+from stmlang.lower.sites import at_site
+from stmlang.lower.values import Environment, Frame, Site, Value
 from stmlang.scan.expression import INDICES, Index
 from stmlang.scan.scan import Direction
 

@@ -10,7 +10,6 @@ size one. A ragged topology is evaluated for one direction at a time, since "lea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -100,61 +99,3 @@ def join(parts: list[Array], axis: int) -> Array:
         return parts[0]
     shape = list(jnp.broadcast_shapes(*(part.shape for part in parts)))
     return jnp.concatenate([jnp.broadcast_to(part, shape) for part in parts], axis=axis)
-
-
-# --- sites of ragged topologies ----------------------------------------------------------------------------------------
-
-
-def at_site(frame: Frame, value: Value, target: Site) -> Value:
-    """The same value seen from finer sites: from a node to its edges, from edges to the line edges they are part of."""
-    sites = frame.sites
-    if sites is None or value.site in ("constant", target):
-        return value
-    if target == "line":
-        assert sites.line is not None
-        places = {"node": sites.line.node, "out": sites.line.out, "in": sites.line.into}[value.site]
-        return Value(jnp.take(value.array, places, axis=0, mode="clip"), target)
-    match (value.site, target):
-        case ("node", "out"):
-            table = sites.tail
-        case ("node", "in"):
-            table = sites.head
-        case _:
-            raise AssertionError(f"no way from {value.site} to {target}")
-    return Value(jnp.take(value.array, table, axis=0, mode="clip"), target)
-
-
-def finest(sites: Iterable[Site]) -> Site:
-    """The coarsest site that is finer than all of these."""
-    found = set(sites)
-    if "line" in found or {"out", "in"} <= found:
-        return "line"
-    return "out" if "out" in found else "in" if "in" in found else "node" if "node" in found else "constant"
-
-
-def common(frame: Frame, values: list[Value]) -> tuple[list[Array], Site]:
-    """Arrays brought to the coarsest site that is finer than all of theirs."""
-    site = finest(value.site for value in values)
-    return [at_site(frame, value, site).array for value in values], site
-
-
-def group_by(frame: Frame, value: Value, over: Index) -> tuple[Value, Places, int, Site]:
-    """The value expanded along a ragged port index, the group of each entry, the number of groups, the site of the groups."""
-    sites = frame.sites
-    assert sites is not None
-    if value.site in ("constant", "node"):
-        expanded = at_site(frame, Value(_with_sites(frame, value), "node"), "out" if over == "out" else "in")
-    elif value.site == over or value.site == "line":
-        expanded = value
-    else:
-        expanded = at_site(frame, value, "line")
-    if expanded.site == "line":
-        assert sites.line is not None
-        edges = sites.tail.shape[0]
-        return expanded, (sites.line.into if over == "out" else sites.line.out), edges, ("in" if over == "out" else "out")
-    return expanded, (sites.tail if over == "out" else sites.head), frame.nodes, "node"
-
-
-def _with_sites(frame: Frame, value: Value) -> Array:
-    array = value.array
-    return jnp.broadcast_to(array, (frame.nodes, *array.shape[1:])) if value.site == "constant" else array

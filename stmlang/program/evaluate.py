@@ -7,7 +7,8 @@ from collections.abc import Container, Mapping
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stmlang.lower.values import Environment, Frame, Site, Value, at_site, clip, join, pick
+from stmlang.lower.sites import at_site, leaf_site, port_site
+from stmlang.lower.values import Environment, Frame, Site, Value, clip, join, pick
 from stmlang.program.expressions import Context, expression
 from stmlang.scan.expression import INDICES, Index
 from stmlang.scan.scan import Clause, Gate, Leaf
@@ -32,14 +33,6 @@ def evaluate(context: Context, wanted: Container[str]) -> Environment:
     for gate in (gate for gate in context.frame.scan.gates if gate.name in wanted):
         environment[gate.name] = _gate(context, environment, gate)
     return {**context.inputs, **environment}
-
-
-def leaf_site(leaf: Leaf) -> Site:
-    """Where a leaf's array lives on a ragged topology."""
-    if leaf.kind == "param":
-        return "constant"
-    out, into = "out" in leaf.indices, "in" in leaf.indices
-    return "line" if out and into else "out" if out else "in" if into else "node"
 
 
 def _place_leaf(frame: Frame, leaf: Leaf, array: Array) -> Value:
@@ -110,7 +103,7 @@ def _ragged_clauses(frame: Frame, gate: Gate, values: list[Value]) -> Value:
     """Chosen by the port class of the edges at each site."""
     sites = frame.sites
     assert sites is not None
-    target: Site = "line" if {"out", "in"} <= set(gate.indices) else "out" if "out" in gate.indices else "in"
+    target = port_site(gate.indices)
     result: Array | None = None
     order = sorted(range(len(values)), key=lambda number: len(gate.clauses[number].ports))
     for number in order:

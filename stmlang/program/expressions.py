@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.lower.sites import common, group_by
 from stmlang.lower.tables import Places
-from stmlang.lower.values import Environment, Frame, Value, clip, common, group_by, join, pick
+from stmlang.lower.values import Environment, Frame, Value, clip, join, pick
 from stmlang.program.spectral import spectral_norm
 from stmlang.scan.expression import (
     L2_EPSILON,

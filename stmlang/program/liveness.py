@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stmlang.lower.values import Site, finest
-from stmlang.program.evaluate import leaf_site
+from stmlang.lower.sites import finest, grouped_sites, leaf_site, port_site
+from stmlang.lower.values import Site
 from stmlang.scan.expression import Degree, Expr, GateRef, InputRef, LeafRef, LineMask, Normalize, Reduce, children
 from stmlang.scan.scan import Scan
-
-ENDS: tuple[Site, Site] = ("out", "in")
 
 
 def needed(scan: Scan, names: Iterable[str], others: Iterable[Expr]) -> frozenset[str]:
@@ -37,7 +35,7 @@ def meets_line_edges(scan: Scan, gates: frozenset[str], others: Iterable[Expr]) 
     seen = set[Site]()
 
     def site(expr: Expr) -> Site:
-        parts: tuple[Site, ...] = tuple(site(part) for part in children(expr))
+        inner: tuple[Site, ...] = tuple(site(child) for child in children(expr))
         at: Site
         match expr:
             case LineMask():
@@ -49,21 +47,20 @@ def meets_line_edges(scan: Scan, gates: frozenset[str], others: Iterable[Expr]) 
             case InputRef() | Degree():
                 at = "node"
             case Reduce(over=("out" | "in") as over) | Normalize(over=("out" | "in") as over):
-                expanded: Site = over if parts[0] in ("constant", "node", over) else "line"
+                expanded, groups = grouped_sites(inner[0], over)
                 seen.add(expanded)
-                other: Site = "in" if over == "out" else "out"
-                at = expanded if isinstance(expr, Normalize) else "node" if expanded == over else other
+                at = expanded if isinstance(expr, Normalize) else groups
             case _:
-                at = finest(parts)
+                at = finest(inner)
         seen.add(at)
         return at
 
     for gate in scan.gates:
         if gate.name in gates:
-            found: list[Site] = [site(clause.value) for clause in gate.clauses]
+            of_clauses: list[Site] = [site(clause.value) for clause in gate.clauses]
             if any(clause.ports for clause in gate.clauses):
-                found.extend(end for end in ENDS if end in gate.indices)
-            sites[gate.name] = finest(found)
+                of_clauses.append(port_site(gate.indices))
+            sites[gate.name] = finest(of_clauses)
             seen.add(sites[gate.name])
     for expr in others:
         site(expr)

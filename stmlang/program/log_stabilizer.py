@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower.operands import STATE_AXES, Factors, Operands, flip, laid_out, oriented_gate
-from stmlang.lower.values import Environment, Value, common
+from stmlang.lower.sites import common
+from stmlang.lower.values import Environment, Value
 from stmlang.program.expressions import Context, expression, rebind
 from stmlang.scan.expression import Apply, Expr, Function, GateRef, Index, Product
 from stmlang.scan.scan import Direction, Scan
