@@ -69,12 +69,19 @@ class Call:
 class Request:
     """What the planner was told: the machine to plan for, a strategy and settings that overrule it (as values by name, or as
     the strategy's own), and whether what was
-    measured on this machine comes before what is predicted."""
+    measured on this machine comes before what is predicted. `one_batch` says that the call's batch is what it will be, whatever
+    it is mapped over."""
 
     target: str = "auto"
     strategy: str | None = None
     settings: Config | Settings | None = None
     tuned: bool = True
+    one_batch: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is nothing left to choose for another batch."""
+        return self.one_batch or (self.strategy is not None and self.settings is not None)
 
 
 # --- the steps

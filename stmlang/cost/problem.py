@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Literal, get_args
@@ -93,6 +93,13 @@ class Problem:
         if axes is not None or any(set(PORT_INDICES) <= set(leaf.indices) for leaf in scan.leaves):
             refuse_above_largest("line edges", counts.line_edges, scan.topology.span)
         return cls(scan, facts, dag, counts, axes, dtype, mode, memory_limit, batch, room)
+
+    def for_batch(self, batch: int) -> Problem:
+        """The same for calls that are mapped over another batch. What was found out of the graph is kept."""
+        other = replace(self, batch=batch)
+        if self.dag is not None and self.axes is None:
+            other.__dict__.update(_cuts=self._cuts, _order=self._order)
+        return other
 
     @property
     def heads(self) -> int:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from stmlang.compiler import Call, Prepared, prepare, program_of
+import jax
+
+from stmlang.compiler import Call, Prepared, Request, device_of, plan_problem, prepare, program_of
 from stmlang.cost.candidate import Choice
 from stmlang.cost.settings import NoSettings
 from stmlang.facts import Facts
@@ -17,7 +19,13 @@ from stmlang.program.program import Program
 from stmlang.runtime.signature import Signature
 from stmlang.scan.scan import Scan
 from stmlang.source import short
+from stmlang.source.diagnostic import SpecError
 from stmlang.strategies.registry import gating_strategy
+
+LARGEST_CONSTANT = 1 << 16
+"""Bytes of index tables that may be constants of a program."""
+SITE_BYTES = 12
+"""Bytes of tables for each edge of a graph that is not regular, at the least."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,18 +33,22 @@ class Compilation:
     """What the compiler knows about a scan. `declared` is the scan as written, `facts.scan` the stabilized one that runs.
 
     Two are equal whose scans and programs are, whatever was predicted of other ways to evaluate them. Copies are the same
-    object; stored are the scan, its graph and the plan, and the rest is found out again."""
+    object; stored are the scan, its graph and the plan, and the rest is found out again. `request` is what further batches are
+    planned by; None where what is planned runs whatever the batch."""
 
     declared: Scan
     facts: Facts
     plan: Plan
     program: Program
     signature: Signature
+    request: Request | None = None
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return isinstance(other, Compilation) and self.program == other.program and self.declared == other.declared
+        if not isinstance(other, Compilation) or self.program != other.program or self.declared != other.declared:
+            return False
+        return self.request == other.request and (self.request is None or self.plan.target == other.plan.target)
 
     def __hash__(self) -> int:
         return hash(self.program)
@@ -53,7 +65,7 @@ class Compilation:
     def __reduce__(self) -> tuple[Any, ...]:
         problem, dag = self.program.problem, self.program.dag
         graph = None if dag.regular is not None else dag
-        return _restored, (self.declared, graph, self.plan, Call.of(problem), problem.room)
+        return _restored, (self.declared, graph, self.plan, Call.of(problem), problem.room, self.request)
 
     @cached_property
     def whole(self) -> Program:
@@ -63,13 +75,58 @@ class Compilation:
     @cached_property
     def maskable(self) -> Program:
         """The same scan by the best strategy that weighed in which nodes can be left out."""
-        if not self.program.lowering.needs.uniform:
-            return self.program
-        for entry in self.plan.ranked:
-            other = Program(self.program.problem, self.program.dag, entry.estimate.candidate.choice)
+        return self._maskable(self.program, self.plan)
+
+    def _maskable(self, program: Program, plan: Plan) -> Program:
+        choices = [program.choice, *(entry.estimate.candidate.choice for entry in plan.ranked)]
+        for choice in choices:
+            other = program if choice == program.choice else replace(program, choice=choice)
             if not other.lowering.needs.uniform:
                 return other
-        return self.formed(self.program.dag)
+        return self.formed(program.dag)
+
+    def plan_for(self, batch: int) -> Plan:
+        """The plan for calls that are mapped over a batch. Raises SpecError where none fits."""
+        if self.request is None or batch == self.program.problem.batch:
+            return self.plan
+        if batch not in self._plans:
+            problem = self.program.problem.for_batch(batch)
+            self._plans[batch] = plan_problem(problem, self.request, self.plan.target, device_of(self.request.target))
+        return self._plans[batch]
+
+    def program_for(self, batch: Any, masked: bool) -> Program:
+        """What runs when a call is mapped over a batch, on the nodes that a mask leaves if it is `masked`. Where no plan for
+        the batch fits, where its size is a symbol and where the tables of another program would be large constants, it is the
+        program of one call."""
+        own = self.maskable if masked else self.program
+        if self.request is None or not isinstance(batch, int) or batch == self.program.problem.batch:
+            return own
+        if (batch, masked) not in self._programs:
+            self._programs[batch, masked] = self._program_for(batch, masked, own)
+        return self._programs[batch, masked]
+
+    def _program_for(self, batch: int, masked: bool, own: Program) -> Program:
+        dag = self.program.dag
+        if dag.regular is None and SITE_BYTES * dag.edge_count > LARGEST_CONSTANT:
+            return own
+        try:
+            plan = self.plan_for(batch)
+        except SpecError:
+            return own
+        choice = plan.chosen.candidate.choice
+        program = self.program if choice == self.program.choice else replace(self.program, choice=choice)
+        program = self._maskable(program, plan) if masked else program
+        if program == own or sum(table.nbytes for table in jax.tree.leaves(program.tables)) > LARGEST_CONSTANT:
+            return own
+        return program
+
+    @cached_property
+    def _plans(self) -> dict[int, Plan]:
+        return {}
+
+    @cached_property
+    def _programs(self) -> dict[tuple[int, bool], Program]:
+        return {}
 
     def formed(self, dag: DAG) -> Program:
         """The scan on a graph by a strategy that forms any gating matrix."""
@@ -81,13 +138,13 @@ class Compilation:
         return self.program.problem.room is not None
 
 
-def compilation_of(prepared: Prepared, plan: Plan) -> Compilation:
-    """What is known of a scan as planned."""
+def compilation_of(prepared: Prepared, plan: Plan, request: Request | None = None) -> Compilation:
+    """What is known of a scan as planned, and, with a request, of how it is planned for other batches."""
     program = program_of(prepared, plan.chosen.candidate.choice)
     signature = Signature.of(prepared.facts.scan, prepared.dag, prepared.problem.dtype)
-    return Compilation(prepared.declared, prepared.facts, plan, program, signature)
+    return Compilation(prepared.declared, prepared.facts, plan, program, signature, request)
 
 
-def _restored(scan: Scan, graph: DAG | None, plan: Plan, call: Call, room: Room | None) -> Compilation:
+def _restored(scan: Scan, graph: DAG | None, plan: Plan, call: Call, room: Room | None, request: Request | None) -> Compilation:
     """A compilation from what it is stored as."""
-    return compilation_of(prepare(scan, call, graph=graph, room=room), plan)
+    return compilation_of(prepare(scan, call, graph=graph, room=room), plan, request)

@@ -31,7 +31,7 @@ def compile(
     dtype: DTypeLike = "float32",
     mode: Literal["training", "inference"] = "training",
     memory_limit: int | None = None,
-    batch: int = 1,
+    batch: int | None = None,
     strategy: str | None = None,
     config: Mapping[str, ConfigValue] | Settings | None = None,
     scan: str | None = None,
@@ -43,7 +43,8 @@ def compile(
 
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
     `auto` the one JAX runs on; `dtype` float32, float64 or bfloat16, by name or as JAX and numpy have it (`jnp.bfloat16`);
-    `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over; `memory_limit` in bytes.
+    `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over, if that is to be
+    the same for all calls, else each call is planned for the batch that `jax.vmap` maps it over; `memory_limit` in bytes.
     `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the last by default). `path` is a
     folder, or several, where imports and graph files are looked for behind the folder of the file that names them, and before
     those of the environment variable STMLANG_PATH. What `stmlang tune` measured on this machine comes before what is predicted,
@@ -56,16 +57,16 @@ def compile(
     mode had to be inserted, so that numbers may be others than the equations say.
     """
     text = spec_text(source)
-    options = call_options(dtype, mode, batch, memory_limit, strategy, tuned, scan)
-    kind, mode, batch, memory_limit, strategy, tuned, scan = options
+    options = call_options(dtype, mode, 1 if batch is None else batch, memory_limit, strategy, tuned, scan)
+    kind, mode, number, memory_limit, strategy, tuned, scan = options
     chosen, target = settings(config), target_name(target)
     require_dtype(kind)
     lengths = {name: size for name, size in sizes.items() if isinstance(size, Lengths)}
     known = {name: plain(size) for name, size in sizes.items() if name not in lengths}
     checked = load(text, known, scan, search_path(path))
     require_open(checked, lengths)
-    call = Call(kind, mode, memory_limit, batch)
-    request = Request(target, strategy, None if chosen is None else freeze(chosen), tuned)
+    call = Call(kind, mode, memory_limit, number)
+    request = Request(target, strategy, None if chosen is None else freeze(chosen), tuned, batch is not None)
     if isinstance(checked.topology, Runtime):
         _warn(facts_of(checked))
         return GraphScan(checked, call, request)

@@ -22,7 +22,7 @@ from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
 from stmlang.graph.batch import Batch
 from stmlang.graph.dag import DAG
-from stmlang.log import CACHE, COMPILE, on, timed
+from stmlang.log import COMPILE, on, timed
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.program.execute import gating, run
@@ -32,7 +32,8 @@ from stmlang.runtime.compilation import Compilation, compilation_of
 from stmlang.runtime.listen import listen
 from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
-from stmlang.runtime.options import node_shape, whole_number, word
+from stmlang.runtime.options import node_shape, positive, whole_number, word
+from stmlang.runtime.planned import call_scan
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag, mapped
 from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
@@ -40,6 +41,9 @@ from stmlang.source import short
 
 if TYPE_CHECKING:
     from stmlang.oracle.recurrence import ReferenceResult
+
+
+MAPPED = "Under `jax.vmap` the batch that is mapped is planned for on its own: `op.plan_for(batch)`."
 
 
 class CompiledScan(eqx.Module):
@@ -89,16 +93,13 @@ class CompiledScan(eqx.Module):
         return_state = flag("return_state", return_state)
         check_arguments(self.signature, inputs, gates, initial, padded=self.compilation.at_run_time)
         start = None if initial is None else tuple(dict(state) for state in initial)
-        program, tables = self.compilation.program, self.tables
+        compilation, tables = self.compilation, self.tables
         if mask is not None:
             mask = require_mask(self.scan, self.node_shape, mask, states=return_state or initial is not None)
-            program = self.compilation.maskable
-            tables = self.tables if program is self.compilation.program else _device(program.tables)
-        known = _programs()
-        h, state = cast(tuple[Array, State | None], _call(program, tables, inputs, dict(gates), start, return_state, mask))
-        if on(CACHE) and not isinstance(h, Tracer):
-            CACHE.info("call of %r: %s", program, "compiled before" if _programs() == known else "compiled now")
-        return cast(Any, (h, state) if return_state else h)
+            if compilation.maskable is not compilation.program:
+                tables = _device(compilation.maskable.tables)
+        h, state = call_scan(compilation, tables, (inputs, dict(gates), start, mask), return_state)
+        return (h, state) if return_state else h
 
     def gating_matrix(
         self, gates: Mapping[str, Array], q: Array | None = None, k: Array | None = None, v: Array | None = None
@@ -255,7 +256,13 @@ class CompiledScan(eqx.Module):
 
     def explain(self) -> str:
         """Facts, the stability verdict with its reason, and every candidate with its costs and why it lost."""
-        return explain_text(self.plan, show_facts(self.facts))
+        text = explain_text(self.plan, show_facts(self.facts))
+        return text if self.compilation.request is None else f"{text}\n{MAPPED}\n"
+
+    def plan_for(self, batch: int) -> Plan:
+        """The plan that a call follows when `jax.vmap` maps it over `batch` examples: `plan`, where the batch, or a strategy
+        with its settings, was given to `compile`. Raises SpecError: STM5005 where nothing fits, STM5010 for no such number."""
+        return self.compilation.plan_for(positive("batch", batch))
 
     def lower_text(self, kind: Literal["jaxpr", "stablehlo"]) -> str:
         """The program of one unbatched call. Raises SpecError (STM5010) for another kind of text."""
@@ -274,11 +281,11 @@ class CompiledScan(eqx.Module):
         export(self, path, platforms, batch, with_state)
 
 
-def compiled(prepared: Prepared, plan: Plan) -> CompiledScan:
-    """The last step of the compiler: a scan as planned."""
+def compiled(prepared: Prepared, plan: Plan, request: Request | None = None) -> CompiledScan:
+    """The last step of the compiler: a scan as planned, and, with a request, planned anew for the batch it is mapped over."""
     if on(COMPILE):
         listen()
-    compilation = compilation_of(prepared, plan)
+    compilation = compilation_of(prepared, plan, request)
     with timed(COMPILE, f"tables of {compilation.program.choice.label}") as remarks:
         tables = _device(compilation.program.tables)
         remarks.append(units.size(sum(table.nbytes for table in jax.tree.leaves(tables))))
@@ -289,7 +296,8 @@ def compile_scan(scan: Scan, call: Call, request: Request, batch: Batch | None =
     """All steps for a checked scan whose sizes are known, or, where its graphs come at run time, for the room of a batch of
     them. Raises SpecError where no strategy can evaluate it."""
     prepared = prepare(scan, call) if batch is None else prepare(scan, call, graph=batch.dag, room=batch.room)
-    return compiled(prepared, plan_of(prepared, request))
+    further = None if request.settled or batch is not None else request
+    return compiled(prepared, plan_of(prepared, request), further)
 
 
 def rebuilt(scan: CompiledScan, tables: tuple[Bundle, ...]) -> CompiledScan:
@@ -301,24 +309,6 @@ def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
     """Tables as JAX arrays: real ones even while a call is traced, since they outlive the trace."""
     with jax.ensure_compile_time_eval():
         return jax.device_put(tables)  # `jnp.asarray` compiles a program for every shape that it has not seen yet
-
-
-@partial(jax.jit, static_argnums=(0, 5))
-def _call(
-    program: Program,
-    tables: tuple[Bundle, ...],
-    inputs: dict[str, Array],
-    gates: dict[str, Array],
-    initial: State | None,
-    return_state: bool,
-    mask: Array | None,
-) -> tuple[Array, State | None]:
-    return run(program, tables, inputs, gates, initial, return_state, mask)
-
-
-def _programs() -> int:
-    """How many programs of scans JAX keeps, by scan, shapes and types."""
-    return cast(Any, _call)._cache_size()
 
 
 @partial(jax.jit, static_argnums=0)

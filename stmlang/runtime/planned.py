@@ -1,0 +1,199 @@
+"""Calls of a scan that are planned for the batch they are mapped over.
+
+A call without a batch says nothing of how many there will be: `jax.vmap` only tells when it maps. So a call is one primitive of
+JAX, `scan_call`, whose batching rule notes the axes and multiplies the batch; which program runs is decided when the primitive
+is lowered, evaluated or differentiated, by the batch known by then. Differentiated, it is replaced by what it does, so that
+derivatives of every mode and order are those of the program. Where `vmap` is around a derivative, as in `vmap(grad(f))`, the
+arguments of the derivative's rule are tracers that know the batch. They do not where a function that is traced by itself stands
+between the two, as in `vmap(jit(grad(f)))`: there the program is the one of an unmapped call.
+
+The index tables of a program that is chosen for a batch are constants of it: only small ones may be.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jaxtyping import Array
+
+from stmlang.log import CACHE, on
+from stmlang.lower.adjoint import filled
+from stmlang.lower.manual import made_of
+from stmlang.program.execute import run
+from stmlang.program.program import Bundle, Program
+from stmlang.program.states import State
+from stmlang.runtime.compilation import Compilation
+
+Axes = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class ScanCall:
+    """Everything static of a call. `tables` and `arguments` are the structures of its operands: index tables first, then
+    inputs, gates, the initial state and the mask. `maps` has, for each `vmap` from the innermost outwards, the axis of every
+    operand and the name of the mesh axis that it is spread over; `batch` is how many evaluations there are by then. `bound`
+    says that the tables came mapped themselves, so that no other program can do with them."""
+
+    compilation: Compilation
+    tables: Any
+    arguments: Any
+    return_state: bool
+    masked: bool
+    maps: tuple[tuple[Axes, Any], ...] = ()
+    batch: Any = 1
+    bound: bool = False
+
+    @property
+    def program(self) -> Program:
+        """The program that is planned for the batch."""
+        return self.own if self.bound else self.compilation.program_for(self.batch, self.masked)
+
+    @property
+    def own(self) -> Program:
+        """The program of one call, whose tables are among the operands."""
+        return self.compilation.maskable if self.masked else self.compilation.program
+
+    @property
+    def held(self) -> int:
+        """How many operands are tables."""
+        return cast(int, self.tables.num_leaves)
+
+
+def call_scan(
+    compilation: Compilation,
+    tables: tuple[Bundle, ...],
+    arguments: tuple[dict[str, Any], dict[str, Any], State | None, Any],
+    return_state: bool,
+) -> tuple[Array, State | None]:
+    """`run` for inputs, gates, the initial state and the mask, by the program that the batch asks for."""
+    leaves, structure = jax.tree.flatten(arguments)
+    held, tables_structure = jax.tree.flatten(tables)
+    call = ScanCall(compilation, tables_structure, structure, return_state, arguments[3] is not None)
+    operands = [*held, *leaves]
+    known = evaluate_cache_size() if on(CACHE) else 0
+    again = compilation.request is not None
+    results = _scan_call.bind(*map(_array, operands), call=call) if again else _evaluate(call, *operands)
+    if on(CACHE) and not isinstance(results[0], Tracer):
+        seen = "compiled before" if evaluate_cache_size() == known else "compiled now"
+        CACHE.info("call of %r: %s", call.program, seen)
+    if not return_state:
+        return results[0], None
+    ports = jax.tree.structure(tuple(dict.fromkeys(shapes, 0) for shapes in compilation.signature.final))
+    return results[0], cast(State, jax.tree.unflatten(ports, results[1:]))
+
+
+def _array(value: Any) -> Any:
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
+
+
+# --- the primitive ---------------------------------------------------------------------------------------------------
+
+
+@partial(jax.jit, static_argnums=0)
+def _evaluate(call: ScanCall, *operands: Any) -> list[Array]:
+    """The results of a call, each with its batch axes in front: the outermost first."""
+    program = call.program
+
+    def single(*operands: Any) -> list[Array]:
+        tables = jax.tree.unflatten(call.tables, operands[: call.held]) if program is call.own else program.tables
+        inputs, gates, initial, mask = jax.tree.unflatten(call.arguments, operands[call.held :])
+        return jax.tree.leaves(run(program, tables, inputs, gates, initial, call.return_state, mask))
+
+    function: Callable[..., list[Array]] = single
+    for axes, spread in call.maps:
+        function = jax.vmap(function, in_axes=axes, spmd_axis_name=spread)
+    return function(*operands)
+
+
+def evaluate_cache_size() -> int:
+    """How many programs of calls JAX keeps, by scan, shapes and types."""
+    return cast(Any, _evaluate)._cache_size()
+
+
+_scan_call = Primitive("scan_call")
+_scan_call.multiple_results = True
+
+
+def _apply(*operands: Any, call: ScanCall) -> list[Array]:
+    return _evaluate(call, *operands)
+
+
+def _abstract(*operands: Any, call: ScanCall) -> list[Any]:
+    shapes = [jax.ShapeDtypeStruct(operand.shape, operand.dtype) for operand in operands]
+    outs = cast(list[Any], jax.eval_shape(partial(_evaluate, call), *shapes))
+    return [made_of(operands, out.shape, out.dtype) for out in outs]
+
+
+def _batch(data: Any, operands: Sequence[Any], axes: Sequence[Any], *, call: ScanCall) -> tuple[Any, Any]:
+    mapped = any(axis is not None for axis in axes)
+    if mapped:
+        bound = call.bound or any(axis is not None for axis in axes[: call.held])
+        maps = (*call.maps, (tuple(axes), data.spmd_name))
+        call = replace(call, maps=maps, batch=call.batch * data.size, bound=bound)
+    results = _scan_call.bind(*operands, call=call)
+    return results, [0 if mapped else None] * len(results)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: ScanCall) -> tuple[list[Array], list[Any]]:
+    call = replace(call, batch=call.batch * _mapped_outside([*primals, *tangents]))
+    moving = [k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero and _is_real(primals[k])]
+    function = partial(_of_moving, call, primals, moving)
+    return jax.jvp(function, tuple(primals[k] for k in moving), tuple(tangents[k] for k in moving))
+
+
+def _of_moving(call: ScanCall, operands: Sequence[Any], places: Sequence[int], *moving: Any) -> list[Array]:
+    """A call as a function of some of its operands."""
+    whole = list(operands)
+    for place, operand in zip(places, moving, strict=True):
+        whole[place] = operand
+    return _evaluate(call, *whole)
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, call: ScanCall) -> list[Any]:
+    """Of a call that is linear in the operands that are unknown, such as the values."""
+    unknown = [k for k, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
+    function = partial(_of_moving, call, operands, unknown)
+    shapes = [jax.ShapeDtypeStruct(operands[k].aval.shape, operands[k].aval.dtype) for k in unknown]
+    outs = cast(list[Any], jax.eval_shape(function, *shapes))
+    back = dict(zip(unknown, jax.linear_transpose(function, *shapes)(filled(cotangents, outs)), strict=True))
+    return [back.get(k) for k in range(len(operands))]
+
+
+def _is_real(array: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(array), jnp.floating)
+
+
+def _mapped_outside(values: Sequence[Any]) -> Any:
+    """The product of the sizes that `vmap` maps over outside of a derivative, as far as its tracers know them."""
+    sizes: dict[int, Any] = {}
+    waiting = [value for value in values if isinstance(value, Tracer)]
+    while waiting:
+        tracer = waiting.pop()
+        axis = getattr(tracer, "batch_dim", None)
+        inner = getattr(tracer, "val", None) if axis is not None else None
+        if isinstance(axis, int) and inner is not None:
+            sizes[id(cast(Any, tracer)._trace.tag)] = inner.shape[axis]
+        further = [inner, *(getattr(tracer, name, None) for name in ("primal", "tangent"))]
+        waiting += [value for value in further if isinstance(value, Tracer)]
+    product: Any = 1
+    for size in sizes.values():
+        product = product * size
+    return product
+
+
+_scan_call.def_impl(_apply)
+_scan_call.def_abstract_eval(_abstract)
+ad.primitive_jvps[_scan_call] = _jvp
+ad.primitive_transposes[_scan_call] = _transpose
+batching.fancy_primitive_batchers[_scan_call] = _batch
+mlir.register_lowering(_scan_call, mlir.lower_fun(_apply, multiple_results=True))

@@ -1,0 +1,188 @@
+"""What runs is planned for the batch that is mapped, however it is mapped, and computes what one call after another does."""
+
+from __future__ import annotations
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import stmlang
+from stmlang.source.diagnostic import SpecError
+
+SPEC = """
+topology image = grid(rows = 5, cols = 4)
+scan s(heads = 2, key = 3, value = 2) on image {
+    angle    = sigmoid(linear(x))
+    decay    = tanh(linear(x))
+    source[out] = split(angle)[out]
+    transition[out] = decay * split(angle)[out]
+    mark     = 1
+}
+"""
+BATCH = 64
+
+
+@pytest.fixture(scope="module")
+def op():
+    op = stmlang.compile(SPEC, target="cpu", dtype="float64")
+    first, many = op.plan.chosen.candidate, op.plan_for(BATCH).chosen.candidate
+    assert first.strategy != many.strategy, "the tests below need sizes at which the batch decides"
+    return op
+
+
+@pytest.fixture(scope="module")
+def arguments(op):
+    """Arguments of few calls, to be repeated where a batch must be large."""
+    calls = [op.example(seed) for seed in range(BATCH)]
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *calls)
+
+
+def loss(op, arguments):
+    return (op(*arguments) ** 2).sum()
+
+
+def programs(function, *arguments):
+    """The strategies whose calls a function is made of."""
+    found = set()
+
+    def visit(jaxpr):
+        for equation in jaxpr.eqns:
+            call = equation.params.get("call")
+            if call is not None and equation.primitive.name == "scan_call":
+                found.add((call.program.choice.strategy, call.batch))
+            for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "eqns")):
+                visit(getattr(inner, "jaxpr", inner)) if hasattr(inner, "eqns") or hasattr(inner, "jaxpr") else None
+
+    visit(jax.make_jaxpr(function)(*arguments).jaxpr)
+    return found
+
+
+def single(arguments, number=3):
+    return jax.tree.map(lambda array: array[number], arguments)
+
+
+def close(actual, expected):
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9), actual, expected)
+
+
+def text(function, *arguments):
+    return jax.jit(function).lower(*arguments).as_text()
+
+
+def test_the_batch_that_is_mapped_chooses(op, arguments):
+    strategy = op.plan_for(BATCH).strategy
+    one = programs(lambda a: op(*a), single(arguments))
+    many = programs(jax.vmap(lambda a: op(*a)), arguments)
+    nested = jax.tree.map(lambda array: array.reshape(8, 8, *array.shape[1:]), arguments)
+    assert one == {(op.plan.strategy, 1)}
+    assert many == {(strategy, BATCH)}
+    assert programs(jax.vmap(jax.vmap(lambda a: op(*a))), nested) == {(strategy, BATCH)}
+    assert programs(jax.vmap(jax.jit(lambda a: op(*a))), arguments) == {(strategy, BATCH)}
+    forced = stmlang.compile(SPEC, target="cpu", dtype="float64", strategy=strategy, config=op.plan_for(BATCH).config)
+    mapped = jax.vmap(lambda a: op(*a))
+    assert text(mapped, arguments) == text(mapped, arguments)
+    assert abs(len(text(mapped, arguments)) - len(text(jax.vmap(lambda a: forced(*a)), arguments))) < 2000
+
+
+def test_values_and_gradients_are_those_of_the_loop(op, arguments):
+    close(jax.vmap(lambda a: op(*a))(arguments)[3], op(*single(arguments)))
+    value, gradient = jax.value_and_grad(lambda a: loss(op, a))(single(arguments))
+
+    def total(arguments):
+        return jax.vmap(lambda a: loss(op, a))(arguments)
+
+    for function in (total, jax.vmap(jax.checkpoint(lambda a: loss(op, a)))):
+        values, gradients = function(arguments), jax.grad(lambda a, function=function: function(a).sum())(arguments)
+        close(values[3], value)
+        close(single(gradients), gradient)
+    close(single(jax.vmap(jax.grad(lambda a: loss(op, a)))(arguments)), gradient)
+    close(single(jax.jit(jax.vmap(jax.jit(jax.grad(lambda a: loss(op, a)))))(arguments)), gradient)
+
+
+def test_derivatives_inside_of_vmap_follow_the_batch(op, arguments):
+    """`vmap(grad(f))` runs what `grad(vmap(f))` runs, and not the program of one call."""
+    few = jax.tree.map(lambda array: array[:1], arguments)
+    inside, outside = jax.vmap(jax.grad(lambda a: loss(op, a))), jax.grad(lambda a: jax.vmap(lambda b: loss(op, b))(a).sum())
+    same = abs(len(text(inside, arguments)) - len(text(outside, arguments)))
+    assert same < abs(len(text(inside, arguments)) - len(text(inside, few)))
+
+
+def test_forward_mode_and_second_derivatives(op, arguments):
+    few = jax.tree.map(lambda array: array[:2], arguments)
+    repeated = jax.tree.map(lambda array: jnp.tile(array, (BATCH // 2, *(1,) * (array.ndim - 1))), few)
+
+    def of_values(arguments, scale):
+        q, k, v, gates = arguments
+        return (op(q * scale, k, v, {name: array * scale for name, array in gates.items()}) ** 2).sum()
+
+    for derivative in (jax.jacfwd(of_values, 1), jax.hessian(of_values, 1), jax.grad(jax.grad(of_values, 1), 1)):
+        loop = [derivative(single(few, number), 0.7) for number in range(2)]
+        close(jax.vmap(derivative, (0, None))(repeated, 0.7)[:2], jnp.stack(loop))
+    total = jax.hessian(lambda scale: jax.vmap(of_values, (0, None))(repeated, scale).sum())(0.7)
+    close(total, BATCH // 2 * sum(jax.hessian(of_values, 1)(single(few, number), 0.7) for number in range(2)))
+
+
+def test_inside_of_scan_and_transposed(op, arguments):
+    def step(carry, scale):
+        q, k, v, gates = arguments
+        return carry + jax.vmap(lambda q, k, v, gates: op(q * scale, k, v, gates))(q, k, v, gates), None
+
+    scales = jnp.asarray([0.5, 2.0])
+    zero = jnp.zeros_like(jax.vmap(lambda a: op(*a))(arguments))
+    close(jax.lax.scan(step, zero, scales)[0][3], 2.5 * op(*single(arguments)))
+    q, k, v, gates = arguments
+    mapped = lambda v: jax.vmap(op)(q, k, v, gates)  # noqa: E731
+    (back,) = jax.linear_transpose(mapped, v)(mapped(v))
+    expected = jax.vjp(lambda v: op(q[3], k[3], v, jax.tree.map(lambda array: array[3], gates)), v[3])[1](mapped(v)[3])[0]
+    close(back[3], expected)
+
+
+def test_states_and_arguments_that_are_not_mapped(op, arguments):
+    q, k, v, gates = arguments
+    state = jax.tree.map(lambda array: array + 0.5, op.zero_state())
+    alone = op(q[3], k[0], v[3], jax.tree.map(lambda array: array[0], gates), state, True)
+    one = jax.tree.map(lambda array: array[0], gates)
+    many = jax.vmap(lambda q, v: op(q, k[0], v, one, state, True))(q, v)
+    close(jax.tree.map(lambda array: array[3], many), alone)
+    mask = jnp.arange(20).reshape(5, 4) % 3 > 0
+    masks = jnp.stack([mask] * BATCH)
+    masked = jax.vmap(lambda a, mask: op(*a, mask=mask))(arguments, masks)
+    close(masked[3], op(*single(arguments), mask=mask))
+
+
+def test_sharded(op, arguments):
+    mesh = jax.make_mesh((1,), ("x",))
+    spec = jax.sharding.PartitionSpec("x")
+    mapped = jax.vmap(lambda a: loss(op, a))
+    sharded = jax.shard_map(lambda a: mapped(a), mesh=mesh, in_specs=(spec,), out_specs=spec)
+    close(jax.jit(sharded)(arguments), mapped(arguments))
+    gradient = jax.grad(lambda a: sharded(a).sum())(arguments)
+    close(gradient, jax.grad(lambda a: mapped(a).sum())(arguments))
+
+
+def test_what_was_asked_for_stays(op, arguments):
+    fixed = stmlang.compile(SPEC, target="cpu", dtype="float64", batch=1)
+    assert fixed.plan_for(BATCH) is fixed.plan
+    assert programs(jax.vmap(lambda a: fixed(*a)), arguments) == set()
+    assert fixed != op
+    strategy = stmlang.compile(SPEC, target="cpu", dtype="float64", strategy="chunkwise")
+    assert strategy.plan_for(BATCH).strategy == "chunkwise"
+    assert "op.plan_for(batch)" in op.explain()
+    assert "op.plan_for(batch)" not in fixed.explain()
+    again = pickle.loads(pickle.dumps(op))
+    assert again == op
+    assert again.plan_for(BATCH).strategy == op.plan_for(BATCH).strategy
+    for wrong in (0, 1.5, "many"):
+        with pytest.raises(SpecError, match="positive whole number"):
+            op.plan_for(wrong)
+
+
+def test_batches_that_fit_nowhere_run_as_one_call(arguments):
+    least = min(entry.estimate.memory for entry in stmlang.compile(SPEC, target="cpu", dtype="float64").plan.ranked)
+    tight = stmlang.compile(SPEC, target="cpu", dtype="float64", memory_limit=2 * least)
+    with pytest.raises(SpecError, match="needs at least"):
+        tight.plan_for(BATCH)
+    assert programs(jax.vmap(lambda a: tight(*a)), arguments) == {(tight.plan.strategy, BATCH)}
