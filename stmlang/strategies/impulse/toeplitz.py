@@ -92,7 +92,7 @@ def attend_whole(profile: Array, query: Array, key: Array, value: Array) -> Arra
     """
     sizes = query.shape[1:-1]
     mask = _matrix(profile, sizes, sizes)
-    h = masked_attention(*(_flat(array)[None] for array in (query, key, value)), mask, by_target=True)
+    h = masked_attention(_flat(query)[None], _flat(key)[None], _flat(value)[None], mask, by_target=True)
     return h.reshape(*profile.shape[:2], *sizes, h.shape[-1])
 
 
