@@ -11,7 +11,7 @@ from jaxtyping import Int64
 
 from stmlang.graph import DAG, Bucket, batch
 from stmlang.graph.batch import SPARE_EDGES, SPARE_NODES
-from stmlang.graph.buckets import ALIGNMENT, Needs, Room
+from stmlang.graph.buckets import ALIGNMENT, Capacity, Demand
 
 Numbers = Int64[np.ndarray, " chosen"]
 """Which graphs of a set."""
@@ -82,11 +82,11 @@ def bucket(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Bucket
 def covering(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Bucket:
     """As `bucket`, and with one room for programs, however deep or large the graphs of a batch are: one program for all."""
     shape = bucket(dags, splits, settings)
-    needs: dict[Needs, None] = {}
+    needs: dict[Demand, None] = {}
     for part in every_part(splits, settings):
         numbers: list[int] = part.graphs.tolist()
         needs[batch([dags[number] for number in numbers], bucket=shape).needs] = None
-    return replace(shape, room=Room.covering(shape.nodes, shape.edges, list(needs)))
+    return replace(shape, room=Capacity.covering(shape.nodes, shape.edges, list(needs)))
 
 
 def evaluated(fold: Fold) -> Numbers:

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST
@@ -30,7 +30,7 @@ class Counts:
     entering: int
 
 
-def room_counts(room: Room) -> Counts:
+def room_counts(room: Capacity) -> Counts:
     """What is known of graphs that come at run time: how much room they have, levels taken to be of one width."""
     widths = (-(-size // room.levels) for size in (room.nodes, room.edges, room.line_edges))
     return Counts(room.nodes, room.edges, room.line_edges, room.levels, *widths, slots=room.edges, entering=0)

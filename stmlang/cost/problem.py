@@ -14,7 +14,7 @@ from jaxtyping import Int64
 from stmlang.cost.counts import Counts, Cut, interval_cut, ragged_counts, regular_counts, room_counts
 from stmlang.cost.errors import plan_error
 from stmlang.facts import Facts
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
 from stmlang.graph.limits import LARGEST, refuse_above_largest
@@ -52,7 +52,7 @@ class Problem:
     mode: Mode
     memory_limit: int | None
     batch: int
-    room: Room | None = None
+    room: Capacity | None = None
 
     __pdoc__ = short.text
 
@@ -70,7 +70,7 @@ class Problem:
         mode: Mode = "training",
         memory_limit: int | None = None,
         batch: int = 1,
-        room: Room | None = None,
+        room: Capacity | None = None,
     ) -> Problem:
         """Count the topology and check the call.
 

@@ -13,7 +13,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoint, array_stage, costed
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
 from stmlang.graph.steps import edge_level_sizes, most_steps, node_arcs, step_count
@@ -83,7 +83,7 @@ def edge_profile(problem: Problem, dag: DAG | None) -> Profile:
     return Profile(int(sizes.sum()), len(sizes), sizes)
 
 
-def row_profile(profile: Profile, room: Room) -> Profile:
+def row_profile(profile: Profile, room: Capacity) -> Profile:
     """The arcs of a sweep over rows of packed graphs, of the arcs of one over their items."""
     return Profile(room.rows(profile.arcs), profile.levels)
 

@@ -29,8 +29,8 @@ from stmlang.graph.buckets import (
     LARGEST_CELL,
     RATIO,
     RATIOS,
-    Needs,
-    Room,
+    Capacity,
+    Demand,
     power_above,
     ratio_above,
     size_above,
@@ -67,7 +67,7 @@ class Bucket:
     nodes: int
     edges: int
     graphs: int
-    room: Room | None = field(default=None, repr=False)
+    room: Capacity | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in SIZES:
@@ -97,7 +97,7 @@ class Bucket:
         buckets = [part.bucket if isinstance(part, Batch) else part for part in given]
         nodes, edges, graphs = (max((getattr(bucket, name) for bucket in buckets), default=0) for name in SIZES)
         needs = [part.needs for part in given if isinstance(part, Batch)]
-        room = Room.covering(nodes, edges, needs) if given and len(needs) == len(given) else None
+        room = Capacity.covering(nodes, edges, needs) if given and len(needs) == len(given) else None
         return Bucket(nodes, edges, graphs, room)
 
 
@@ -153,12 +153,12 @@ class Batch:
         return Arrays(self.tail, self.head, self.graph, self.node_mask, self.edge_mask, self.graph_mask)
 
     @cached_property
-    def room(self) -> Room:
+    def room(self) -> Capacity:
         """What a program has to have room for: that of the bucket, else by rule."""
-        return self.bucket.room or Room.of(self.bucket.nodes, self.bucket.edges, self.needs)
+        return self.bucket.room or Capacity.of(self.bucket.nodes, self.bucket.edges, self.needs)
 
     @cached_property
-    def needs(self) -> Needs:
+    def needs(self) -> Demand:
         """What the graphs take."""
         edges, nodes = int(self.edge_start[-1]), self.bucket.nodes
         tail, head = self.tail[:edges], self.head[:edges]
@@ -168,7 +168,7 @@ class Batch:
         counted = [(rows, np.ones_like(rows)), *((rows[tail], count) for count in (np.ones_like(tail), *arcs))]
         spread = max(spread_above(int((each * count).sum()), int(count.sum())) for each, count in counted)
         levels = int(node_levels(self._union).max(initial=0)) + 1
-        return Needs(edges, max(int(count.sum()) for count in arcs), levels, tuple(graphs.tolist()), spread)
+        return Demand(edges, max(int(count.sum()) for count in arcs), levels, tuple(graphs.tolist()), spread)
 
     def nodes(self, features: Sequence[Any]) -> Shaped[np.ndarray, "nodes ..."]:
         """Node features of the batch, zero for padding, from those of each graph, `(its nodes, ...)`.
@@ -274,7 +274,7 @@ def _parts(parts: object) -> list[Bucket | Batch]:
 
 def _fits(room: object, bucket: Bucket) -> bool:
     """Whether this is a room for the bucket's nodes and edges."""
-    return isinstance(room, Room) and (room.nodes, room.edges) == (bucket.nodes, bucket.edges)
+    return isinstance(room, Capacity) and (room.nodes, room.edges) == (bucket.nodes, bucket.edges)
 
 
 def _given_bucket(bucket: object) -> Bucket:
@@ -374,7 +374,7 @@ def _refuse_small(bucket: Bucket, needed: Bucket) -> None:
             raise refusal("STM3508", message, help, "what fills up a bucket is an edge, or more, from one pad node to another")
 
 
-def _refuse_small_room(room: Room, needs: Needs) -> None:
+def _refuse_small_room(room: Capacity, needs: Demand) -> None:
     """Refuses a bucket whose programs have no room for a batch."""
     lacking = room.lacks(needs)
     if lacking is not None:

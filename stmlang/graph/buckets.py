@@ -32,7 +32,7 @@ TWENTIETHS = (20, 24, 28, 35)
 SPREADS = (4, 5, 8, 12, 16, 24, 32, 48, 64)
 """Ratios of rows to items, in quarters: at most as many as the largest graph has cells."""
 CELL_RATIOS = ((17, 16), (4, 3), (2, 1))
-"""Places in cells for each node. Of two cells one at least is half full, so that the last ratio always does."""
+"""Indices in cells for each node. Of two cells one at least is half full, so that the last ratio always does."""
 
 
 def size_above(count: int, ratio: float = RATIO) -> int:
@@ -57,8 +57,8 @@ def ratio_above(count: int, base: int, steps: Sequence[int]) -> tuple[int, int]:
         numerator *= 2
     while numerator * base > denominator * count:
         denominator *= 2
-    wanted = denominator * steps[0] * count
-    step = next((step for step in steps if numerator * step * base >= wanted), 2 * steps[0])
+    scaled_count = denominator * steps[0] * count
+    step = next((step for step in steps if numerator * step * base >= scaled_count), 2 * steps[0])
     return numerator * step, denominator * steps[0]
 
 
@@ -78,7 +78,7 @@ def spread_above(rows: int, items: int) -> int:
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """What a program for graphs that come at run time has room for: nodes and edges, as many as their bucket has; `line_edges`
     and levels. Graphs are packed into `cells` cells of `cell` nodes each, a power of two, larger ones in pieces; where one has
     too many nodes for that there are none, and both numbers are 0.
@@ -97,25 +97,25 @@ class Room:
     spread: int
 
     @classmethod
-    def of(cls, nodes: int, edges: int, needs: Needs) -> Room:
-        """The room that batches with such needs share in a bucket of so many nodes and edges."""
-        return cls.covering(nodes, edges, [needs])
+    def of(cls, nodes: int, edges: int, demand: Demand) -> Capacity:
+        """The room that batches of such a demand share in a bucket of so many nodes and edges."""
+        return cls.covering(nodes, edges, [demand])
 
     @classmethod
-    def covering(cls, nodes: int, edges: int, every: Sequence[Needs]) -> Room:
-        """The room that holds batches of all these needs, in a bucket that has room for their nodes and edges."""
+    def covering(cls, nodes: int, edges: int, demands: Sequence[Demand]) -> Capacity:
+        """The room that holds batches of all these demands, in a bucket that has room for their nodes and edges."""
         line_edges, levels = edges, FEWEST_LEVELS
-        for needs in every:
-            numerator, denominator = ratio_above(max(needs.arcs, 1), max(needs.edges, 1), TWENTIETHS)
+        for demand in demands:
+            numerator, denominator = ratio_above(max(demand.arcs, 1), max(demand.edges, 1), TWENTIETHS)
             line_edges = max(line_edges, -(-edges * numerator // denominator))
-            levels = max(levels, levels_above(needs.levels))
-        largest = max((needs.largest for needs in every), default=0)
+            levels = max(levels, levels_above(demand.levels))
+        largest = max((demand.largest for demand in demands), default=0)
         if largest > MOST_PACKED:
             return cls(nodes, edges, line_edges, levels, 0, 0, 0)
         levels = max(levels, levels_above(3 * min(power_above(largest), EXPECTED_LARGEST) // 16))
         cell = min(max(SMALLEST_CELL, power_above(largest)), LARGEST_CELL)
-        most = max((packed(needs.graphs, cell).cells for needs in every), default=0)
-        spread = max((needs.spread for needs in every), default=4)
+        most = max((packed(demand.graphs, cell).cells for demand in demands), default=0)
+        spread = max((demand.spread for demand in demands), default=4)
         return cls(nodes, edges, line_edges, levels, cell, _cells(nodes, cell, most), spread)
 
     def rows(self, items: int) -> int:
@@ -128,18 +128,18 @@ class Room:
         `(p - 1) cell` nodes, each with `p - 1` rows more than one: so for every `cell` such rows there are less than two."""
         return 2 * (self.rows(self.nodes) - self.nodes) // self.cell if self.cell else 0
 
-    def lacks(self, needs: Needs) -> tuple[str, int, int] | None:
+    def lacks(self, demand: Demand) -> tuple[str, int, int] | None:
         """Of what such a batch, with its padding, needs more than there is: what, how much, and how much there is."""
-        arcs = needs.arcs + self.edges - needs.edges
-        counts = [("line edges", arcs, self.line_edges), ("levels", needs.levels, self.levels)]
+        arcs = demand.arcs + self.edges - demand.edges
+        counts = [("line edges", arcs, self.line_edges), ("levels", demand.levels, self.levels)]
         if self.cell:
             most = self.cell if self.cell < LARGEST_CELL else MOST_PACKED
-            counts.append(("nodes in one graph", needs.largest, most))
-        found = next((count for count in counts if count[1] > count[2]), None)
-        if found is not None or not self.cell:
-            return found
-        cells = packed(needs.graphs, self.cell).cells
-        counts = [("cells of graphs", cells, self.cells), ("rows for four items", needs.spread, self.spread)]
+            counts.append(("nodes in one graph", demand.largest, most))
+        lacking = next((count for count in counts if count[1] > count[2]), None)
+        if lacking is not None or not self.cell:
+            return lacking
+        cells = packed(demand.graphs, self.cell).cells
+        counts = [("cells of graphs", cells, self.cells), ("rows for four items", demand.spread, self.spread)]
         return next((count for count in counts if count[1] > count[2]), None)
 
 
@@ -150,7 +150,7 @@ def _cells(nodes: int, cell: int, needed: int) -> int:
 
 
 @dataclass(frozen=True)
-class Needs:
+class Demand:
     """What the graphs of a batch take beside nodes and edges: arcs of a sweep over their edge states, levels (two at least,
     which padding has), the nodes of each, and how many rows there are for four items where no cell is larger."""
 

@@ -90,7 +90,7 @@ def _places(order: Int64[np.ndarray, " nodes"]) -> Int64[np.ndarray, " nodes"]:
 
 
 def _breadth_first(edges: Int64[np.ndarray, "edges 2"], count: int) -> Int64[np.ndarray, " nodes"]:
-    """Places by component, distance from the component's least node, and number."""
+    """Indices by component, distance from the component's least node, and number."""
     grouped = rows(edges.T.reshape(-1), count)
     neighbours = Rows(grouped.start, edges[:, ::-1].T.reshape(-1)[grouped.item])
     place = np.full(count, -1, np.int64)
@@ -108,7 +108,7 @@ def _breadth_first(edges: Int64[np.ndarray, "edges 2"], count: int) -> Int64[np.
 
 
 def _refined(edges: Int64[np.ndarray, "edges 2"], count: int) -> Int64[np.ndarray, " nodes"]:
-    """Places by degree, colour and number, the most edges first.
+    """Indices by degree, colour and number, the most edges first.
 
     A node's colour starts as its degree; each round makes it `mix(a mix(colour) + sum over neighbours of mix(colour))`. Sums of
     64-bit integers do not depend on their order, so colours depend on the graph and not on its numbering, the same on every

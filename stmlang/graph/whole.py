@@ -15,7 +15,7 @@ from stmlang.graph.levels import acyclic, find_cycle
 from stmlang.graph.refusal import refusal, whole
 from stmlang.graph.show import cycle_text
 
-BY_DOOR = "make it with `as_dag` or `convert`, which checks what it is given"
+CONVERT_IT = "make it with `as_dag` or `convert`, which checks what it is given"
 
 
 def refuse_misshapen(number: int, dag: DAG) -> None:
@@ -24,18 +24,18 @@ def refuse_misshapen(number: int, dag: DAG) -> None:
     shape: Any = dag.node_shape
     sizes = [whole(size) for size in cast(tuple[Any, ...], shape)] if isinstance(shape, tuple) else [None]
     if any(size is None or size < 0 for size in sizes):
-        raise refusal("STM3501", f"graph {number} has no number of nodes: its `node_shape` is {shape!r:.80}", BY_DOOR)
+        raise refusal("STM3501", f"graph {number} has no number of nodes: its `node_shape` is {shape!r:.80}", CONVERT_IT)
     lengths: dict[str, int] = {}
     for name in ("tail", "head", "port"):
         array: Any = getattr(dag, name)
         if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
             what = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
             message = f"the `{name}` of graph {number} is {what}, not an array of a whole number for each edge"
-            raise refusal("STM3501", message, BY_DOOR)
+            raise refusal("STM3501", message, CONVERT_IT)
         lengths[name] = array.size
     if len(set(lengths.values())) > 1:
         counted = ", ".join(f"{length} in `{name}`" for name, length in lengths.items())
-        raise refusal("STM3501", f"graph {number} has unequally many edges: {counted}", BY_DOOR)
+        raise refusal("STM3501", f"graph {number} has unequally many edges: {counted}", CONVERT_IT)
 
 
 def refuse_cycle(number: int, dag: DAG) -> None:

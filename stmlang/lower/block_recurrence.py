@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stmlang.lower.merge import Border
-from stmlang.lower.tables import ABSENT, Places, take
+from stmlang.lower.tables import PAD, Indices, take
 
 Step = Callable[[Any, Array], tuple[Array, Array]]
 """`(blocks of one level, states that enter them) -> (states that leave them, outputs)`, each with the blocks of the level in
@@ -25,12 +25,12 @@ front: `(block, entering, track, key, value)` to `(block, leaving, track, key, v
 
 
 class Sweep(NamedTuple):
-    """Index tables of a sweep; what is absent is `ABSENT`."""
+    """Index tables of a sweep; what is absent is `PAD`."""
 
-    order: Int[Places, "level width"]
-    place: Int[Places, " block"]
-    enter: Int[Places, "level width entering"]
-    leave: Int[Places, "level width leaving"]
+    order: Int[Indices, "level width"]
+    place: Int[Indices, " block"]
+    enter: Int[Indices, "level width entering"]
+    leave: Int[Indices, "level width leaving"]
 
 
 def run_sweep(tables: Sweep, blocks: Any, step: Step, slots: Float[Array, "slot track key value"]) -> tuple[Array, Array]:
@@ -45,7 +45,7 @@ def run_sweep(tables: Sweep, blocks: Any, step: Step, slots: Float[Array, "slot 
         taken = take(array, flat, 0)
         return taken.reshape(levels, width, *array.shape[1:])
 
-    def one_level(state: Array, level: tuple[Any, Places, Places]) -> tuple[Array, Array]:
+    def one_level(state: Array, level: tuple[Any, Indices, Indices]) -> tuple[Array, Array]:
         parts, enter, leave = level
         entering = take(state, enter, 0)
         leaving, outputs = step(parts, entering)
@@ -93,7 +93,7 @@ def _by_level(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     ordered = np.argsort(levels, kind="stable")
     column = np.arange(len(levels)) - starts[levels[ordered]]
-    order = np.full((count, int(sizes.max(initial=0))), ABSENT, np.int32)
+    order = np.full((count, int(sizes.max(initial=0))), PAD, np.int32)
     order[levels[ordered], column] = ordered
     place = np.empty(len(levels), np.int32)
     place[ordered] = levels[ordered] * order.shape[1] + column
@@ -101,7 +101,7 @@ def _by_level(levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _at_levels(table: np.ndarray, order: np.ndarray) -> np.ndarray:
-    rows = np.where(order[..., None] == ABSENT, ABSENT, table[np.minimum(order, len(table) - 1)])
+    rows = np.where(order[..., None] == PAD, PAD, table[np.minimum(order, len(table) - 1)])
     return rows.astype(np.int32)
 
 

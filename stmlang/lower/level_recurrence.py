@@ -31,41 +31,41 @@ from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.gates import apply_gate, read_state, straight, write_state
 from stmlang.lower.manual import alike
 from stmlang.lower.operands import Factors, Operands
-from stmlang.lower.tables import ABSENT, Places, take
+from stmlang.lower.tables import PAD, Indices, take
 
 
 class Rows(NamedTuple):
     """The tables of `stmlang.graph.steps.Steps` that have a row for each step."""
 
-    read: Int[Places, "T W"]
-    number: Int[Places, "T W"]
-    part_of: Int[Places, "T W"]
-    edge: Int[Places, "T U"]
-    opening: Int[Places, "T U"]
-    added_to: Int[Places, "T U"]
-    write: Int[Places, "T I"]
-    resumed: Bool[Places, " T"]
+    read: Int[Indices, "T W"]
+    number: Int[Indices, "T W"]
+    part_of: Int[Indices, "T W"]
+    edge: Int[Indices, "T U"]
+    opening: Int[Indices, "T U"]
+    added_to: Int[Indices, "T U"]
+    write: Int[Indices, "T I"]
+    resumed: Bool[Indices, " T"]
 
 
 class Walk(NamedTuple):
     """One sense of a sweep. `slot` is where items are when only those still to be read are held, `slots` numbers the slots."""
 
     rows: Rows
-    slot: Int[Places, " items_and_pads"]
-    slots: Int[Places, " slots"]
-    initial: Int[Places, " initial"]
-    final: Int[Places, " final"]
+    slot: Int[Indices, " items_and_pads"]
+    slots: Int[Indices, " slots"]
+    initial: Int[Indices, " initial"]
+    final: Int[Indices, " final"]
 
 
 class Levels(NamedTuple):
     """`origin` is the item that holds an edge's state (its tail's, for node states) on the way ahead. Open ends are
-    `ABSENT`."""
+    `PAD`."""
 
     ahead: Walk
     back: Walk
-    tail: Int[Places, " edge"]
-    head: Int[Places, " edge"]
-    origin: Int[Places, " edge"]
+    tail: Int[Indices, " edge"]
+    head: Int[Indices, " edge"]
+    origin: Int[Indices, " edge"]
 
 
 def node_levels_tables(dag: DAG, shape: StepShape) -> Levels:
@@ -82,7 +82,7 @@ def edge_levels_tables(dag: DAG, shape: StepShape) -> Levels:
 
 
 def _tables(dag: DAG, ahead: Arcs, back: Arcs, origin: np.ndarray, shape: StepShape) -> Levels:
-    tail, head = (np.where(end < 0, ABSENT, end).astype(np.int32) for end in (dag.tail, dag.head))
+    tail, head = (np.where(end < 0, PAD, end).astype(np.int32) for end in (dag.tail, dag.head))
     return Levels(_walk(ahead, shape), _walk(back, shape), tail, head, origin.astype(np.int32))
 
 
@@ -121,15 +121,15 @@ def run_levels(tables: Levels, operands: Operands, factors: Factors | None, init
         return jnp.moveaxis(array.reshape(lead[0] * lead[1], *array.shape[2:]), 0, 1)
 
     # What arrays hold on edges where nothing is written or read may be anything.
-    source = _zero(tables.tail == ABSENT, sites_first(operands.source))
-    mark = _zero(tables.head == ABSENT, sites_first(operands.mark))
+    source = _zero(tables.tail == PAD, sites_first(operands.source))
+    mark = _zero(tables.head == PAD, sites_first(operands.mark))
     inner = (source, mark, *map(sites_first, operands.inputs))
     if factors is None:
         gates = Gates(sites_first(operands.transition), None, *inner)
     else:
         # Open edges lead from and to items of their own, which hold the edge's state and not a node's.
         out, into = sites_first(factors.out), sites_first(factors.into)
-        passed, spread = straight(tables.tail == ABSENT, out), straight(tables.head == ABSENT, into)
+        passed, spread = straight(tables.tail == PAD, out), straight(tables.head == PAD, into)
         gates = Gates(passed, spread, *inner)
     outputs, final = sweep(tables, gates, sites_first(initial))
 
@@ -143,19 +143,19 @@ def _zero(where: Bool[Array, " site"], gate: Array) -> Array:
     return jnp.where(where.reshape(-1, *(1,) * (gate.ndim - 1)), 0, gate)
 
 
-def _sum_to(array: Array, places: Places, count: int) -> Array:
+def _sum_to(array: Array, places: Indices, count: int) -> Array:
     return jax.ops.segment_sum(array, places, count, indices_are_sorted=True)
 
 
-def _by_step(tables: Levels, rows: Rows, gates: Gates, sourced: Places, marked: Places) -> Gates:
+def _by_step(tables: Levels, rows: Rows, gates: Gates, sourced: Indices, marked: Indices) -> Gates:
     """Everything a step needs, gathered beforehand: a loop body that gathers from outside costs the whole size per step when it
     is differentiated. Edges bring their source, key and value to the rows `sourced`, their mark and query to `marked`."""
 
-    def ends(edges: Places, end: Places) -> Places:
-        return jnp.take(end, edges, mode="fill", fill_value=ABSENT)
+    def ends(edges: Indices, end: Indices) -> Indices:
+        return jnp.take(end, edges, mode="fill", fill_value=PAD)
 
     taken = take(gates.passed, rows.number, 0)
-    passed = jax.vmap(straight)(rows.number == ABSENT, taken)
+    passed = jax.vmap(straight)(rows.number == PAD, taken)
     return Gates(
         passed,
         None if gates.spread is None else take(gates.spread, rows.number, 0),
@@ -167,8 +167,8 @@ def _by_step(tables: Levels, rows: Rows, gates: Gates, sourced: Places, marked: 
     )
 
 
-def _heads(tables: Levels, edges: Places) -> Places:
-    return jnp.take(tables.head, edges.reshape(-1), mode="fill", fill_value=ABSENT)
+def _heads(tables: Levels, edges: Indices) -> Indices:
+    return jnp.take(tables.head, edges.reshape(-1), mode="fill", fill_value=PAD)
 
 
 def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[Array, Array, States]:
@@ -176,7 +176,7 @@ def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[
     walk, rows = tables.ahead, tables.ahead.rows
     items = walk.slot.shape[0] - rows.write.shape[1]
 
-    def at(item: Places) -> Places:
+    def at(item: Indices) -> Indices:
         return item if held else jnp.take(walk.slot, item, mode="clip")
 
     buffer = jnp.zeros((items if held else walk.slots.shape[0], *initial.shape[1:]), initial.dtype)
@@ -200,7 +200,7 @@ def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[
     return h, take(buffer, at(walk.final), 0), buffer
 
 
-def _put(state: States, places: Places, added: States, resumed: Places) -> States:
+def _put(state: States, places: Indices, added: States, resumed: Indices) -> States:
     """What a step adds up, written; the first item may have been begun by the step before."""
     begun = jnp.where(resumed, take(state, places[:1], 0), 0)
     return state.at[places].set(added.at[:1].add(begun), mode="drop", unique_indices=True)
@@ -229,7 +229,7 @@ def _backward(
 
     by_step, transposed = jax.vjp(gathered, gates)
     outputs = take(at_heads, _heads(tables, rows.opening), 0).reshape(*rows.opening.shape, *at_heads.shape[1:])
-    origin = jnp.take(tables.origin, rows.edge, mode="fill", fill_value=ABSENT)
+    origin = jnp.take(tables.origin, rows.edge, mode="fill", fill_value=PAD)
     buffer = jnp.zeros((walk.slots.shape[0], *of_final.shape[1:]), of_final.dtype)
     buffer = alike(buffer, of_final).at[jnp.take(walk.slot, walk.initial)].set(of_final, mode="drop", unique_indices=True)
 

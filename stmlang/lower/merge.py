@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from stmlang.lower.summary import Summary, Wiring, merge
-from stmlang.lower.tables import Places, padded, select
+from stmlang.lower.tables import Indices, padded, select
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,12 @@ class Level(NamedTuple):
     `leaving` and `entering` bring the result's edges into their own order, without the gaps that padding leaves.
     """
 
-    kept: Int[Places, "pairs kept"]
-    passed: Int[Places, "pairs passed"]
-    taken: Int[Places, "pairs passed"]
-    fresh: Int[Places, "pairs fresh"]
-    entering: Int[Places, "pairs entering"]
-    leaving: Int[Places, "pairs leaving"]
+    kept: Int[Indices, "pairs kept"]
+    passed: Int[Indices, "pairs passed"]
+    taken: Int[Indices, "pairs passed"]
+    fresh: Int[Indices, "pairs fresh"]
+    entering: Int[Indices, "pairs entering"]
+    leaving: Int[Indices, "pairs leaving"]
 
 
 def wire_level(borders: Sequence[Border]) -> tuple[Level, list[Border]]:

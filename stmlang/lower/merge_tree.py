@@ -19,15 +19,15 @@ from stmlang.lower.merge import Border, Level, merge_grid, merge_level, wire_lev
 from stmlang.lower.operands import Operands, Scalars, scalars
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
-from stmlang.lower.tables import ABSENT, Places, padded, select
+from stmlang.lower.tables import PAD, Indices, padded, select
 
 
 class Leaves(NamedTuple):
     """Single nodes as blocks, in topological order: which edges enter and leave each, and which line edge joins them."""
 
-    into: Int[Places, "block entering"]
-    out: Int[Places, "block leaving"]
-    line: Int[Places, "block entering leaving"]
+    into: Int[Indices, "block entering"]
+    out: Int[Indices, "block leaving"]
+    line: Int[Indices, "block entering leaving"]
 
 
 class Tree(NamedTuple):
@@ -36,9 +36,9 @@ class Tree(NamedTuple):
 
     leaves: Leaves
     levels: tuple[Level, ...]
-    node: Int[Places, " node"]
-    entering: Int[Places, " entering"]
-    leaving: Int[Places, " leaving"]
+    node: Int[Indices, " node"]
+    entering: Int[Indices, " entering"]
+    leaving: Int[Indices, " leaving"]
 
 
 def leaf_tables(dag: DAG, order: np.ndarray, blocks: int) -> tuple[Leaves, list[Border]]:
@@ -59,7 +59,7 @@ def leaf_tables(dag: DAG, order: np.ndarray, blocks: int) -> tuple[Leaves, list[
 def _line_table(dag: DAG, place: np.ndarray, into: list[list[int]], out: list[list[int]]) -> np.ndarray:
     """Number of the line edge from each entering to each leaving edge of a node."""
     shape = (len(into), max((len(row) for row in into), default=0), max((len(row) for row in out), default=0))
-    table = np.full(shape, ABSENT, np.int32)
+    table = np.full(shape, PAD, np.int32)
     column_in, column_out = np.zeros(dag.edge_count, np.int64), np.zeros(dag.edge_count, np.int64)
     for rows, column in ((into, column_in), (out, column_out)):
         for row in rows:
@@ -143,7 +143,7 @@ def whole_block(context: LoweringContext, tables: Tables, operands: Operands) ->
     )
 
 
-def arranged(block: Summary, entering: Places, leaving: Places) -> Summary:
+def arranged(block: Summary, entering: Indices, leaving: Indices) -> Summary:
     """A block with its border edges in another order."""
     return block._replace(
         source=select(block.source, leaving, -1),

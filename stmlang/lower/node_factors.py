@@ -12,7 +12,7 @@ from stmlang.graph.dag import DAG
 from stmlang.lower.gates import straight
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.strategy import LoweringContext
-from stmlang.lower.tables import ABSENT, Places, take
+from stmlang.lower.tables import PAD, Indices, take
 
 
 class Single(NamedTuple):
@@ -20,8 +20,8 @@ class Single(NamedTuple):
     edge e and the only one that enters its tail, `into[e]` that of e and the only one that leaves its head; where they are
     absent the factor is one."""
 
-    out: Int[Places, " edge"]
-    into: Int[Places, " edge"]
+    out: Int[Indices, " edge"]
+    into: Int[Indices, " edge"]
 
 
 def single_tables(context: LoweringContext) -> Single | None:
@@ -34,7 +34,7 @@ def _single(dag: DAG) -> Single:
     line = dag.line_edges
     entering = np.bincount(line[:, 1], minlength=dag.edge_count)
     alone = entering[line[:, 1]] == 1
-    out, into = np.full(dag.edge_count, ABSENT), np.full(dag.edge_count, ABSENT)
+    out, into = np.full(dag.edge_count, PAD), np.full(dag.edge_count, PAD)
     out[line[alone, 1]] = np.flatnonzero(alone)
     into[line[~alone, 0]] = np.flatnonzero(~alone)
     return Single(out.astype(np.int32), into.astype(np.int32))
@@ -46,11 +46,11 @@ def edge_factors(single: Single | None, operands: Operands) -> Factors:
         assert operands.factors is not None
         return operands.factors
 
-    def of(line: Places) -> Array:
+    def of(line: Indices) -> Array:
         gate = operands.transition
         if gate.shape[2] == 0:
             return jnp.ones((*gate.shape[:2], len(line), *gate.shape[3:]), gate.dtype)
         taken = take(gate, line, 2)
-        return jnp.moveaxis(straight(line == ABSENT, jnp.moveaxis(taken, 2, 0)), 0, 2)
+        return jnp.moveaxis(straight(line == PAD, jnp.moveaxis(taken, 2, 0)), 0, 2)
 
     return Factors(of(single.out), of(single.into))

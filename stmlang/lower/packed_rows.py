@@ -23,14 +23,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.manual import alike
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.packed_attention import Graphs, Vectors, attended
 from stmlang.lower.packed_tables import Packed, Steps, Sweep
 from stmlang.lower.strategy import LoweringContext, Tables
-from stmlang.lower.tables import ABSENT, Places, take
+from stmlang.lower.tables import PAD, Indices, take
 
 Rows = Float[Array, "row lane place"]
 
@@ -50,7 +50,7 @@ def _swept(table: Steps, weights: Float[Array, "number lane"], start: Rows) -> R
     return jax.lax.scan(step, alike(start, weights).at[-1].set(0), table)[0]
 
 
-def _there(array: Array, places: Places) -> Array:
+def _there(array: Array, places: Indices) -> Array:
     """Rows that are all there."""
     return array.at[places].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
@@ -95,7 +95,7 @@ def joined(parts: Sequence[Packed], rows: int, weights: int) -> Joined:
     """`rows` of items, and `weights`, of each direction."""
     edges, edge_rows = len(parts[0].column), len(parts[0].edge)
 
-    def beside(tables: Sequence[Places], size: int, axis: int = 0) -> Array:
+    def beside(tables: Sequence[Indices], size: int, axis: int = 0) -> Array:
         """What is past the end is one past the last of all."""
         moved = (jnp.where(table < size, table + k * size, len(parts) * size) for k, table in enumerate(tables))
         return jnp.concatenate(list(moved), axis=axis)
@@ -104,7 +104,7 @@ def joined(parts: Sequence[Packed], rows: int, weights: int) -> Joined:
         read, number, write = zip(*tables, strict=True)
         # What is written past the end must be dropped there, where a row of zeros is kept.
         written = beside(write, rows, 1)
-        written = jnp.where(written < len(parts) * rows, written, ABSENT)
+        written = jnp.where(written < len(parts) * rows, written, PAD)
         return Steps(beside(read, rows, 1), beside(number, weights, 1), written)
 
     sweeps = [part.sweep for part in parts]
@@ -129,7 +129,7 @@ def joined(parts: Sequence[Packed], rows: int, weights: int) -> Joined:
 # --- attention -------------------------------------------------------------------------------------------------------
 
 
-def outputs_by(reading: Callable[[Room, Sequence[Packed], Sequence[Operands]], tuple[Joined, Rows]]) -> Outputs:
+def outputs_by(reading: Callable[[Capacity, Sequence[Packed], Sequence[Operands]], tuple[Joined, Rows]]) -> Outputs:
     """Attention once for the sum of all directions, whose inputs are the same, or for each. `reading` says what every row of
     edges, of all directions side by side, brings the head of its edge."""
 
@@ -170,7 +170,7 @@ def _attended(
     (blocks, width), lanes = made.target.shape, query.shape[0]
     cells = blocks - len(made.across)
 
-    def at(array: Array, nodes: Places) -> Vectors:
+    def at(array: Array, nodes: Indices) -> Vectors:
         return jnp.moveaxis(take(jnp.moveaxis(array, 1, 0), nodes, 0), 2, 1)
 
     graphs = Graphs(jnp.asarray(made.target_graph), jnp.asarray(made.source_graph))

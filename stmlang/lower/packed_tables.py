@@ -11,22 +11,22 @@ import numpy as np
 from jaxtyping import Int, Int64
 
 from stmlang.cost.sweeps import Profile, StepShape, row_profile, step_shape
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.collate import padded
 from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import within
 from stmlang.graph.packing import Packing, packed
 from stmlang.graph.steps import NONE, Arcs, steps
 from stmlang.lower.strategy import LoweringContext
-from stmlang.lower.tables import ABSENT, Places
+from stmlang.lower.tables import PAD, Indices
 
 
 class Steps(NamedTuple):
     """A step reads rows, weighs them and adds them to the rows `write`. What is read or weighs nothing is one past the last."""
 
-    read: Int[Places, "T W"]
-    number: Int[Places, "T W"]
-    write: Int[Places, "T W"]
+    read: Int[Indices, "T W"]
+    number: Int[Indices, "T W"]
+    write: Int[Indices, "T W"]
 
 
 class Sweep(NamedTuple):
@@ -34,9 +34,9 @@ class Sweep(NamedTuple):
 
     ahead: Steps
     back: Steps
-    origin: Int[Places, " arc_row"]
-    goal: Int[Places, " arc_row"]
-    weight: Int[Places, " arc_row"]
+    origin: Int[Indices, " arc_row"]
+    goal: Int[Indices, " arc_row"]
+    weight: Int[Indices, " arc_row"]
 
 
 class Packed(NamedTuple):
@@ -50,18 +50,18 @@ class Packed(NamedTuple):
     """
 
     sweep: Sweep
-    start: Int[Places, " edge"]
-    own: Int[Places, " edge"]
-    column: Int[Places, " edge"]
-    edge: Int[Places, " edge_row"]
-    read: Int[Places, " edge_row"]
-    write: Int[Places, " edge_row"]
-    place: Int[Places, " node"]
-    target: Int[Places, "block place"]
-    source: Int[Places, "block place"]
-    target_graph: Int[Places, "block place"]
-    source_graph: Int[Places, "block place"]
-    across: Int[Places, " pair"]
+    start: Int[Indices, " edge"]
+    own: Int[Indices, " edge"]
+    column: Int[Indices, " edge"]
+    edge: Int[Indices, " edge_row"]
+    read: Int[Indices, " edge_row"]
+    write: Int[Indices, " edge_row"]
+    place: Int[Indices, " node"]
+    target: Int[Indices, "block place"]
+    source: Int[Indices, "block place"]
+    target_graph: Int[Indices, "block place"]
+    source_graph: Int[Indices, "block place"]
+    across: Int[Indices, " pair"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class _Rows:
         return np.repeat(self.first[arcs], count, axis=1) + within(count)
 
 
-def _rows(packing: Packing, counts: Sequence[int], total: int, room: Room) -> _Rows:
+def _rows(packing: Packing, counts: Sequence[int], total: int, room: Capacity) -> _Rows:
     """Of so many items of each graph, and padding up to `total`."""
     count = np.ones(total, np.int64)
     count[: sum(counts)] = np.repeat(packing.pieces, counts)
@@ -114,7 +114,7 @@ def packed_tables(context: LoweringContext, profile: Profile, items_of: Callable
 
 
 @lru_cache(maxsize=8)  # the scans of a model are put on the same batch, one after the other
-def _laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], Items]) -> Packed:
+def _laid_out(dag: DAG, room: Capacity, shape: StepShape, items_of: Callable[[DAG], Items]) -> Packed:
     """The tables for sweeps of such a shape over items of a DAG."""
     nodes, edges = ([getattr(part, count) for part in dag.parts] for count in ("node_count", "edge_count"))
     packing, real = packed(nodes, room.cell), slice(sum(edges))
@@ -125,25 +125,25 @@ def _laid_out(dag: DAG, room: Room, shape: StepShape, items_of: Callable[[DAG], 
     count = of_edges.count[real]
     edge, number = np.repeat(np.arange(len(tail)), count), within(count)
     block = _blocks(packing, np.repeat(np.arange(len(edges)), edges)[edge], piece[head[edge]], number, room)
-    node, graph = (np.full((room.cells + 1, room.cell), ABSENT) for _ in range(2))
+    node, graph = (np.full((room.cells + 1, room.cell), PAD) for _ in range(2))
     node.reshape(-1)[packing.place] = np.arange(len(packing.place))
     graph.reshape(-1)[packing.place] = np.repeat(np.arange(len(nodes)), nodes)
     pairs = np.full((room.pairs, 2), room.cells)  # a cell that is empty
     pairs[: len(packing.pairs)] = packing.pairs
     return Packed(
         sweep=_sweep(items, of_items, shape, room),
-        start=padded(start + piece[tail], dag.edge_count, ABSENT),
-        own=padded(of_edges.first[real] + piece[tail], dag.edge_count, ABSENT),
-        column=padded(column[tail], dag.edge_count, ABSENT),
-        edge=padded(edge, of_edges.room, ABSENT),
-        read=padded(np.repeat(read, count) + number, of_edges.room, ABSENT),
-        write=padded(block * room.cell + column[head[edge]], of_edges.room, ABSENT),
-        place=padded(packing.place, dag.node_count, ABSENT),
+        start=padded(start + piece[tail], dag.edge_count, PAD),
+        own=padded(of_edges.first[real] + piece[tail], dag.edge_count, PAD),
+        column=padded(column[tail], dag.edge_count, PAD),
+        edge=padded(edge, of_edges.room, PAD),
+        read=padded(np.repeat(read, count) + number, of_edges.room, PAD),
+        write=padded(block * room.cell + column[head[edge]], of_edges.room, PAD),
+        place=padded(packing.place, dag.node_count, PAD),
         target=np.concatenate([node[:-1], node[pairs[:, 0]]]),
         source=np.concatenate([node[:-1], node[pairs[:, 1]]]),
         target_graph=np.concatenate([graph[:-1], graph[pairs[:, 0]]]),
         source_graph=np.concatenate([graph[:-1], graph[pairs[:, 1]]]),
-        across=np.where(pairs[:, 0] < room.cells, pairs[:, 0], ABSENT).astype(np.int32),
+        across=np.where(pairs[:, 0] < room.cells, pairs[:, 0], PAD).astype(np.int32),
     )
 
 
@@ -152,7 +152,7 @@ def _blocks(
     graph: Int64[np.ndarray, " chosen"],
     target: Int64[np.ndarray, " chosen"],
     source: Int64[np.ndarray, " chosen"],
-    room: Room,
+    room: Capacity,
 ) -> Int64[np.ndarray, " chosen"]:
     """The numbers of the blocks of two pieces of a graph each, as `Packing.pairs` orders them."""
     pieces = packing.pieces
@@ -161,10 +161,10 @@ def _blocks(
     return np.where(target == source, packing.cell[first[graph] + target], across)
 
 
-def _sweep(items: Items, rows: _Rows, shape: StepShape, room: Room) -> Sweep:
+def _sweep(items: Items, rows: _Rows, shape: StepShape, room: Capacity) -> Sweep:
     goal, size = items.ends[:, 1], room.rows(items.weights)
     weight = np.repeat(np.arange(len(goal)), rows.count[goal])
-    tables = (padded(entries, size, ABSENT) for entries in (*rows.along(items.ends.T, goal), weight))
+    tables = (padded(entries, size, PAD) for entries in (*rows.along(items.ends.T, goal), weight))
     return Sweep(_steps(_in_rows(items.ahead, rows), shape), _steps(_in_rows(items.back, rows), shape), *tables)
 
 
@@ -180,7 +180,7 @@ def _in_rows(arcs: Arcs, rows: _Rows) -> Arcs:
 def _steps(arcs: Arcs, shape: StepShape) -> Steps:
     """The tables of one sense."""
     made = steps(arcs, shape.width, shape.room)
-    pads = np.full((len(made.write), 1), ABSENT)
+    pads = np.full((len(made.write), 1), PAD)
     item = np.take_along_axis(np.concatenate([made.write, pads], axis=1), made.added_to, axis=1)  # of each edge
     write = np.take_along_axis(np.concatenate([item, pads], axis=1), made.part_of, axis=1)
     return Steps(made.read, made.number, write.astype(np.int32))

@@ -12,7 +12,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stmlang.lower.tables import Places
+from stmlang.lower.tables import Indices
 from stmlang.lower.values import Frame, Site, Value
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Leaf
@@ -76,7 +76,7 @@ def common(frame: Frame, values: list[Value]) -> tuple[list[Array], Site]:
     return [at_site(frame, value, site).array for value in values], site
 
 
-def group_by(frame: Frame, value: Value, over: Port) -> tuple[Value, Places, int, Site]:
+def group_by(frame: Frame, value: Value, over: Port) -> tuple[Value, Indices, int, Site]:
     """The value expanded along a ragged port index, the group of each entry, the number of groups, the site of the groups."""
     sites = frame.sites
     assert sites is not None

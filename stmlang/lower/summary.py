@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.contractions import matmul, transposed
 from stmlang.lower.gates import apply_along, composed, dense_gate, identity, transposed_gate
-from stmlang.lower.tables import Places, select
+from stmlang.lower.tables import Indices, select
 
 
 class Summary(NamedTuple):
@@ -42,10 +42,10 @@ class Wiring(NamedTuple):
     """Which edges of two pieces meet: positions in the first one's leaving and the second one's entering edges. Those `passed`
     are those `taken`, one by one; the others are `kept` and `fresh`."""
 
-    kept: Places
-    passed: Places
-    taken: Places
-    fresh: Places
+    kept: Indices
+    passed: Indices
+    taken: Indices
+    fresh: Indices
 
 
 def straight_wiring(edges: int) -> Wiring:

@@ -11,36 +11,36 @@ from jaxtyping import Array, Int
 
 from stmlang.lower.manual import alike
 
-Places = np.ndarray | Array
+Indices = np.ndarray | Array
 """Positions along an axis; those past its end stand for something that is not there, and read zero."""
 
-ABSENT = np.int32(2**31 - 1)
+PAD = np.int32(2**31 - 1)
 """Past the end of every axis."""
 
 
 def padded(rows: Sequence[Sequence[int]], width: int | None = None) -> Int[np.ndarray, "rows width"]:
-    """Rows of unequal length as one table, filled up with `ABSENT`."""
+    """Rows of unequal length as one table, filled up with `PAD`."""
     width = max((len(row) for row in rows), default=0) if width is None else width
-    table = np.full((len(rows), width), ABSENT, np.int32)
+    table = np.full((len(rows), width), PAD, np.int32)
     for k, row in enumerate(rows):
         table[k, : len(row)] = row
     return table
 
 
-def select(array: Array, places: Places, axis: int) -> Array:
-    """Entries along an axis. Places known now that are contiguous become a slice."""
-    if isinstance(places, np.ndarray):
-        if len(places) == 0:
+def select(array: Array, indices: Indices, axis: int) -> Array:
+    """Entries along an axis. Indices known now that are contiguous become a slice."""
+    if isinstance(indices, np.ndarray):
+        if len(indices) == 0:
             return jax.lax.slice_in_dim(array, 0, 0, axis=axis % array.ndim)
-        first, last = int(places[0]), int(places[-1])
-        if last - first + 1 == len(places) and bool((np.diff(places) == 1).all()):
+        first, last = int(indices[0]), int(indices[-1])
+        if last - first + 1 == len(indices) and bool((np.diff(indices) == 1).all()):
             return jax.lax.slice_in_dim(array, first, last + 1, axis=axis % array.ndim)
-    return take(array, places, axis)
+    return take(array, indices, axis)
 
 
-def take(array: Array, places: Places, axis: int) -> Array:
-    """Entries along an axis, zero for what is not there; the axes of `places` take the axis's place."""
-    if array.size == 0:  # jnp.take then forgets the shape of the places
+def take(array: Array, indices: Indices, axis: int) -> Array:
+    """Entries along an axis, zero for what is not there; the axes of `indices` take the axis's place."""
+    if array.size == 0:  # jnp.take then forgets the shape of the indices
         axis %= array.ndim
-        return alike(jnp.zeros((*array.shape[:axis], *places.shape, *array.shape[axis + 1 :]), array.dtype), array)
-    return jnp.take(array, places, axis=axis, mode="fill", fill_value=0)
+        return alike(jnp.zeros((*array.shape[:axis], *indices.shape, *array.shape[axis + 1 :]), array.dtype), array)
+    return jnp.take(array, indices, axis=axis, mode="fill", fill_value=0)

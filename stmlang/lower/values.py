@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from stmlang.lower.tables import Places
+from stmlang.lower.tables import Indices
 from stmlang.scan.expression import INDICES, Index
 from stmlang.scan.scan import Scan
 
@@ -27,20 +27,20 @@ Site = Literal["constant", "node", "out", "in", "line"]
 class LineEdges(NamedTuple):
     """The edges that each line edge joins, and the node where."""
 
-    into: Int[Places, " line_edges"]
-    out: Int[Places, " line_edges"]
-    node: Int[Places, " line_edges"]
+    into: Int[Indices, " line_edges"]
+    out: Int[Indices, " line_edges"]
+    node: Int[Indices, " line_edges"]
 
 
 class Sites(NamedTuple):
     """The index tables of a ragged topology in one direction. Open ends hold the number of nodes; line edges are there only
     where something needs them, as there may be very many."""
 
-    tail: Int[Places, " edges"]
-    head: Int[Places, " edges"]
+    tail: Int[Indices, " edges"]
+    head: Int[Indices, " edges"]
     line: LineEdges | None
-    port: Int[Places, " edges"]
-    mask: Places | None
+    port: Int[Indices, " edges"]
+    mask: Indices | None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stmlang.graph.batch import bucket_for
-from stmlang.graph.buckets import LARGEST_CELL, MOST_PACKED, Needs, Room, levels_above, spread_above
+from stmlang.graph.buckets import LARGEST_CELL, MOST_PACKED, Capacity, Demand, levels_above, spread_above
 from stmlang.graph.packing import pieces
 from stmlang.plan.plan import Plan
 from stmlang.scan.topology import Runtime
@@ -28,10 +28,10 @@ class Outlook:
     nodes: int
     edges: int
     strategy: str
-    room: Room
+    room: Capacity
 
 
-def outlook(topology: Runtime, planned: Callable[[Room], Plan]) -> Iterator[Outlook]:
+def outlook(topology: Runtime, planned: Callable[[Capacity], Plan]) -> Iterator[Outlook]:
     """For graphs of several numbers of nodes up to the bound of the topology, each with an edge for every node, as few levels
     as rooms have, and as many arcs as edges. `planned` makes the plan for a room."""
     most = min(topology.nodes, SIZES[-1])
@@ -39,8 +39,8 @@ def outlook(topology: Runtime, planned: Callable[[Room], Plan]) -> Iterator[Outl
         edges, graphs = min(nodes, topology.edges), max(1, min(TOGETHER, NODES_TOGETHER // max(nodes, 1)))
         bucket = bucket_for(graphs * nodes, graphs * edges, graphs)
         spread = spread_above(int(pieces([nodes], LARGEST_CELL)[0]), 1)
-        needs = Needs(graphs * edges, graphs * edges, min(nodes, levels_above(0)), (nodes,) * graphs, spread)
-        room = Room.of(bucket.nodes, bucket.edges, needs)
+        needs = Demand(graphs * edges, graphs * edges, min(nodes, levels_above(0)), (nodes,) * graphs, spread)
+        room = Capacity.of(bucket.nodes, bucket.edges, needs)
         yield Outlook(graphs, nodes, edges, planned(room).strategy, room)
 
 

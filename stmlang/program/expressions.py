@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.lower.sites import common, group_by
-from stmlang.lower.tables import Places
+from stmlang.lower.tables import Indices
 from stmlang.lower.values import Environment, Frame, Value, clip, join, pick
 from stmlang.program.spectral import spectral_norm
 from stmlang.scan.expression import (
@@ -202,7 +202,7 @@ def _reduce(frame: Frame, kind: Literal["sum", "mean", "max"], over: Index, valu
     return Value(jnp.where(members > 0, largest, 0), site)
 
 
-def _members(frame: Frame, group: Places, count: int) -> Array:
+def _members(frame: Frame, group: Indices, count: int) -> Array:
     """How many entries each group has."""
     found = jax.ops.segment_sum(jnp.ones(group.shape, frame.dtype), group, count)
     return found.reshape(-1, *(1,) * (frame.rank - 1))

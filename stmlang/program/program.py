@@ -17,7 +17,7 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.reduction import multitree
 from stmlang.lower.strategy import Lowering, LoweringContext, Tables
-from stmlang.lower.tables import Places
+from stmlang.lower.tables import Indices
 from stmlang.lower.values import LineEdges, Sites
 from stmlang.program.liveness import meets_line_edges, needed
 from stmlang.scan.expression import LineMask, inside
@@ -32,7 +32,7 @@ class Bundle(NamedTuple):
     declared line edge each line edge of the bundle's graph is, where they are numbered differently."""
 
     sites: Sites | None
-    line: Places | None
+    line: Indices | None
     strategy: Tables
 
 

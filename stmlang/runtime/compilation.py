@@ -12,7 +12,7 @@ from stmlang.compiler import Call, Prepared, Request, device_of, plan_problem, p
 from stmlang.cost.candidate import Choice
 from stmlang.cost.settings import NoSettings
 from stmlang.facts import Facts
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.plan.plan import Plan
 from stmlang.program.program import Program
@@ -145,6 +145,8 @@ def compilation_of(prepared: Prepared, plan: Plan, request: Request | None = Non
     return Compilation(prepared.declared, prepared.facts, plan, program, signature, request)
 
 
-def _restored(scan: Scan, graph: DAG | None, plan: Plan, call: Call, room: Room | None, request: Request | None) -> Compilation:
+def _restored(
+    scan: Scan, graph: DAG | None, plan: Plan, call: Call, room: Capacity | None, request: Request | None
+) -> Compilation:
     """A compilation from what it is stored as."""
     return compilation_of(prepare(scan, call, graph=graph, room=room), plan, request)

@@ -10,7 +10,7 @@ import jax
 
 from stmlang.compiler import Call, Request
 from stmlang.graph.batch import Batch, batch, refuse_above_bounds
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
 from stmlang.graph.whole import refuse_branching
@@ -48,7 +48,7 @@ class GraphScan:
     scan: Scan
     call: Call
     request: Request
-    compiled: dict[Room, CompiledScan] = field(default_factory=dict[Room, CompiledScan], compare=False)
+    compiled: dict[Capacity, CompiledScan] = field(default_factory=dict[Capacity, CompiledScan], compare=False)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GraphScan:
         del memo

@@ -21,7 +21,7 @@ from stmlang.cost.candidate import Choice
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import settings_dict
 from stmlang.graph.batch import SPARE_NODES, Batch, Bucket, batch, refuse_above_bounds
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.whole import refuse_branching
 from stmlang.program.program import Program
@@ -41,7 +41,7 @@ class Recipe:
     scan: Scan
     call: Call
     choice: Choice
-    room: Room
+    room: Capacity
 
     @classmethod
     def of(cls, compilation: Compilation) -> Recipe:
@@ -104,4 +104,4 @@ def recipe_from(stored: Mapping[str, Any]) -> Recipe:
         raise ValueError("the graphs of a scan do not come at run time")
     call = Call(**{part.name: stored[part.name] for part in fields(Call)})
     settings = stored_settings(stored["strategy"], stored["config"])
-    return Recipe(scan, call, Choice(stored["strategy"], settings), Room(**stored["room"]))
+    return Recipe(scan, call, Choice(stored["strategy"], settings), Capacity(**stored["room"]))

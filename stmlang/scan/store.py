@@ -1,4 +1,4 @@
-"""A scan as JSON values, and back. Places in the text are left out: they say where a scan was written, not what it means."""
+"""A scan as JSON values, and back. Indices in the text are left out: they say where a scan was written, not what it means."""
 
 from __future__ import annotations
 

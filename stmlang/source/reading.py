@@ -24,7 +24,7 @@ GRAPHS = (
 ZIP_HEAD = 100
 """Within so many bytes a zip archive names its first member."""
 
-ABSENT = "check the path; a spec of the library is named `std:plstm/image_p`"
+PAD = "check the path; a spec of the library is named `std:plstm/image_p`"
 UNREADABLE = "check its permissions, and where its links lead"
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -121,7 +121,7 @@ def _neighbour(path: str | os.PathLike[str]) -> str:
         missing = Path(path)
         beside = [entry for entry in islice(missing.parent.iterdir(), 1000) if entry.suffix == ".stm" and entry.is_file()]
     except (OSError, ValueError):
-        return ABSENT
+        return PAD
     names = sorted(entry.name for entry in beside)
     if missing.suffix.lower() == ".stm":  # what is the same of all makes none alike
         near = next((name for name in names if name.lower() == missing.name.lower()), None)
@@ -129,4 +129,4 @@ def _neighbour(path: str | os.PathLike[str]) -> str:
         near = near or (f"{stem}.stm" if stem else None)
     else:
         near = nearest(missing.name, names)
-    return f"did you mean `{missing.with_name(near)}`?" if near else ABSENT
+    return f"did you mean `{missing.with_name(near)}`?" if near else PAD

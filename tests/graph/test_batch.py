@@ -296,7 +296,9 @@ BAD: dict[str, tuple[Any, Refusal]] = {
     ),
     "the room of another bucket": (
         lambda: Bucket(20, 16, 1, batch([PAIR]).room),
-        Refusal("STM3508", "programs for 20 nodes and 16 edges cannot have the room Room(nodes=16", "Bucket.covering(batches)"),
+        Refusal(
+            "STM3508", "programs for 20 nodes and 16 edges cannot have the room Capacity(nodes=16", "Bucket.covering(batches)"
+        ),
     ),
     "a number for a room": (
         lambda: Bucket(20, 16, 1, 7),

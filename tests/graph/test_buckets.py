@@ -15,8 +15,8 @@ from stmlang.graph.buckets import (
     MOST_PACKED,
     SPREADS,
     TWENTIETHS,
-    Needs,
-    Room,
+    Capacity,
+    Demand,
     levels_above,
     power_above,
     ratio_above,
@@ -53,22 +53,22 @@ def test_spreads(items: int, more: int, most: int) -> None:
 
 
 def test_room() -> None:
-    assert Room.of(100, 120, Needs(110, 140, 9, (40, 50))) == Room(100, 120, 168, 24, 64, 2, 4)
-    assert Room.of(16, 16, Needs(0, 0, 2, ())) == Room(16, 16, 16, 24, 16, 2, 4)
-    assert Room.of(3000, 3000, Needs(2990, 2990, 2, (1025,))) == Room(3000, 3000, 3000, 24, 0, 0, 0)
-    assert Room.of(480, 480, Needs(400, 400, 2, (130, 40, 130), 12)) == Room(480, 480, 480, 48, 64, 8, 12)
-    assert Room.of(480, 480, Needs(400, 400, 2, (130, 40, 130), 12)).pairs == 30
+    assert Capacity.of(100, 120, Demand(110, 140, 9, (40, 50))) == Capacity(100, 120, 168, 24, 64, 2, 4)
+    assert Capacity.of(16, 16, Demand(0, 0, 2, ())) == Capacity(16, 16, 16, 24, 16, 2, 4)
+    assert Capacity.of(3000, 3000, Demand(2990, 2990, 2, (1025,))) == Capacity(3000, 3000, 3000, 24, 0, 0, 0)
+    assert Capacity.of(480, 480, Demand(400, 400, 2, (130, 40, 130), 12)) == Capacity(480, 480, 480, 48, 64, 8, 12)
+    assert Capacity.of(480, 480, Demand(400, 400, 2, (130, 40, 130), 12)).pairs == 30
 
 
 def test_more_cells_where_graphs_leave_room_in_them() -> None:
     """Up to twice the nodes: graphs a bit larger than half a cell."""
-    assert [Room.of(1000, 16, Needs(1, 1, 2, (size,) * (998 // size))).cells for size in (32, 25, 17)] == [34, 42, 63]
+    assert [Capacity.of(1000, 16, Demand(1, 1, 2, (size,) * (998 // size))).cells for size in (32, 25, 17)] == [34, 42, 63]
 
 
-def needed(edges: int, more: int, levels: int, graphs: list[int]) -> Needs:
+def needed(edges: int, more: int, levels: int, graphs: list[int]) -> Demand:
     """What nobody's edges need more rows than: those of the largest graph."""
     cells = int(pieces([max(graphs, default=0)], LARGEST_CELL)[0])
-    return Needs(edges, edges and edges + more, levels, tuple(graphs), spread_above(min(max(cells, 1), 16), 1))
+    return Demand(edges, edges and edges + more, levels, tuple(graphs), spread_above(min(max(cells, 1), 16), 1))
 
 
 needs = st.builds(
@@ -81,13 +81,13 @@ needs = st.builds(
 
 
 @given(st.lists(needs, min_size=1, max_size=4), st.integers(0, 200))
-def test_rooms_hold_what_they_are_for(every: list[Needs], spare: int) -> None:
+def test_rooms_hold_what_they_are_for(every: list[Demand], spare: int) -> None:
     nodes = max(sum(one.graphs) for one in every) + 2 + spare
     edges = max(one.edges for one in every) + 1 + spare
-    together = Room.covering(nodes, edges, every)
+    together = Capacity.covering(nodes, edges, every)
     for one in every:
-        room = Room.of(nodes, edges, one)
-        assert room == Room.covering(nodes, edges, [one])
+        room = Capacity.of(nodes, edges, one)
+        assert room == Capacity.covering(nodes, edges, [one])
         for found in (room, together):
             assert found.lacks(one) is None
             assert (found.cells == 0) == (found.cell == 0)
@@ -104,17 +104,21 @@ def test_rooms_hold_what_they_are_for(every: list[Needs], spare: int) -> None:
 @pytest.mark.parametrize(
     ("other", "wanted"),
     [
-        (Needs(110, 200, 9, (40, 50)), ("line edges", 210, 168)),
-        (Needs(110, 140, 25, (40, 50)), ("levels", 25, 24)),
-        (Needs(110, 140, 9, (1025,), 64), ("nodes in one graph", 1025, 1024)),
-        (Needs(110, 140, 9, (33, 33, 33)), ("cells of graphs", 3, 2)),
-        (Needs(110, 140, 9, (65,), 8), ("rows for four items", 8, 4)),
+        (Demand(110, 200, 9, (40, 50)), ("line edges", 210, 168)),
+        (Demand(110, 140, 25, (40, 50)), ("levels", 25, 24)),
+        (Demand(110, 140, 9, (1025,), 64), ("nodes in one graph", 1025, 1024)),
+        (Demand(110, 140, 9, (33, 33, 33)), ("cells of graphs", 3, 2)),
+        (Demand(110, 140, 9, (65,), 8), ("rows for four items", 8, 4)),
     ],
     ids=["line edges", "levels", "nodes", "cells", "rows"],
 )
-def test_what_a_room_lacks(other: Needs, wanted: tuple[str, int, int]) -> None:
-    assert Room.of(100, 120, Needs(110, 140, 9, (40, 50))).lacks(other) == wanted
+def test_what_a_room_lacks(other: Demand, wanted: tuple[str, int, int]) -> None:
+    assert Capacity.of(100, 120, Demand(110, 140, 9, (40, 50))).lacks(other) == wanted
 
 
 def test_small_cells_take_no_larger_graph() -> None:
-    assert Room.of(100, 120, Needs(110, 140, 9, (20, 30))).lacks(Needs(110, 140, 9, (33,))) == ("nodes in one graph", 33, 32)
+    assert Capacity.of(100, 120, Demand(110, 140, 9, (20, 30))).lacks(Demand(110, 140, 9, (33,))) == (
+        "nodes in one graph",
+        33,
+        32,
+    )

@@ -115,7 +115,7 @@ def test_both_sweeps_are_the_recurrence(dag: DAG, seed: int, width: int, held: b
 @settings(max_examples=100, deadline=None)
 @given(dag=st.one_of(ragged_dags(), trees()), width=st.integers(1, 9), arcs_of=st.sampled_from([node_arcs, edge_arcs]))
 def test_tables(dag: DAG, width: int, arcs_of: Callable[[DAG], Arcs]) -> None:
-    """Places increase, pads come last, what is written is written once a step, every number appears once."""
+    """Indices increase, pads come last, what is written is written once a step, every number appears once."""
     arcs = arcs_of(dag)
     made = steps(arcs, width)
     numbers = made.number[made.number < 2**31 - 1]

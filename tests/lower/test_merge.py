@@ -9,7 +9,7 @@ import pytest
 from stmlang.lower.block_recurrence import assign_slots, line_counts
 from stmlang.lower.merge import Border, box_border, merge_grid, node_border, wire
 from stmlang.lower.summary import Summary, merge
-from stmlang.lower.tables import ABSENT, padded, select
+from stmlang.lower.tables import PAD, padded, select
 
 
 def random_nodes(rng: np.random.Generator, sizes: tuple[int, ...]) -> Summary:
@@ -76,11 +76,11 @@ def test_select_slices_what_is_contiguous_and_reads_zero_past_the_end() -> None:
     np.testing.assert_array_equal(select(array, np.asarray([1, 2]), -1), array[:, 1:3])
     np.testing.assert_array_equal(select(array, np.asarray([2, 0]), -1), array[:, [2, 0]])
     assert select(array, np.asarray([], np.int32), 0).shape == (0, 4)
-    np.testing.assert_array_equal(select(array, np.asarray([0, ABSENT]), 0), np.stack([array[0], np.zeros(4)]))
+    np.testing.assert_array_equal(select(array, np.asarray([0, PAD]), 0), np.stack([array[0], np.zeros(4)]))
 
 
 def test_padded_rows_and_slots() -> None:
-    np.testing.assert_array_equal(padded([[1, 2], [], [3]]), [[1, 2], [ABSENT, ABSENT], [3, ABSENT]])
+    np.testing.assert_array_equal(padded([[1, 2], [], [3]]), [[1, 2], [PAD, PAD], [3, PAD]])
     slot, count = assign_slots([[0], [1, 2]], [[1, 2], [3]], [0])
     assert count == 2
     assert slot[1] != slot[2]

@@ -25,7 +25,7 @@ from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, merge_tre
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary, leaving_states, read
-from stmlang.lower.tables import ABSENT, Places, padded, select
+from stmlang.lower.tables import PAD, Indices, padded, select
 from stmlang.strategies.chunkwise.settings import Chunkwise
 
 
@@ -36,12 +36,12 @@ class Intervals(NamedTuple):
 
     leaves: Leaves
     levels: tuple[Level, ...]
-    order: Int[Places, " place"]
-    place: Int[Places, " node"]
+    order: Int[Indices, " place"]
+    place: Int[Indices, " node"]
     sweep: Sweep
-    slots: Int[Places, " slot"]
-    entering: Int[Places, " entering"]
-    leaving: Int[Places, " leaving"]
+    slots: Int[Indices, " slot"]
+    entering: Int[Indices, " entering"]
+    leaving: Int[Indices, " leaving"]
 
 
 def _settings(context: LoweringContext) -> Chunkwise:
@@ -74,7 +74,7 @@ def _intervals(context: LoweringContext) -> Intervals:
         block //= 2
     place = np.empty(dag.node_count, np.int32)
     place[order] = np.arange(dag.node_count)
-    filled = np.full(len(leaves.into), ABSENT, np.int32)
+    filled = np.full(len(leaves.into), PAD, np.int32)
     filled[: dag.node_count] = order
     sweep, slot, slots = _interval_sweep(borders, dag.entering.tolist())
     open_edges = (np.asarray([slot[edge] for edge in edges.tolist()], np.int32) for edges in (dag.entering, dag.leaving))

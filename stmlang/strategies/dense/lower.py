@@ -18,18 +18,18 @@ from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
-from stmlang.lower.tables import Places
+from stmlang.lower.tables import Indices
 
 
 class Solve(NamedTuple):
     """`place[e]` is the row of edge e; a row comes before every row that it reaches."""
 
     edges: EdgeTables
-    place: Int[Places, " edge"]
-    tail: Int[Places, " edge"]
-    head: Int[Places, " edge"]
-    entering: Int[Places, " entering"]
-    leaving: Int[Places, " leaving"]
+    place: Int[Indices, " edge"]
+    tail: Int[Indices, " edge"]
+    head: Int[Indices, " edge"]
+    entering: Int[Indices, " entering"]
+    leaving: Int[Indices, " leaving"]
 
 
 def _tables(context: LoweringContext) -> Tables:

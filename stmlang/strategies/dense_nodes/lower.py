@@ -26,18 +26,18 @@ from stmlang.lower.node_factors import Single, edge_factors, single_tables
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import LoweringContext, Needs, Tables
 from stmlang.lower.summary import Summary
-from stmlang.lower.tables import ABSENT, Places, take
+from stmlang.lower.tables import PAD, Indices, take
 
 
 class Solve(NamedTuple):
     """`row[e]` is the row that edge e comes from: its tail's place, or for an entering edge one past the nodes; `column[e]`
     likewise. `gate_out[e]`, `gate_in[e]` say where its gates stand in the flattened arrays of a regular topology."""
 
-    place: Int[Places, " node"]
-    row: Int[Places, " edge"]
-    column: Int[Places, " edge"]
-    gate_out: Int[Places, " edge"] | None
-    gate_in: Int[Places, " edge"] | None
+    place: Int[Indices, " node"]
+    row: Int[Indices, " edge"]
+    column: Int[Indices, " edge"]
+    gate_out: Int[Indices, " edge"] | None
+    gate_in: Int[Indices, " edge"] | None
     single: Single | None
 
 
@@ -51,7 +51,7 @@ def _tables(context: LoweringContext) -> Tables:
     out = into = None
     if context.axes is not None:
         ports = len(dag.ports)
-        out, into = (np.where(end < 0, ABSENT, end * ports + dag.port).astype(np.int32) for end in (dag.tail, dag.head))
+        out, into = (np.where(end < 0, PAD, end * ports + dag.port).astype(np.int32) for end in (dag.tail, dag.head))
     place, row, column = (part.astype(np.int32) for part in (place, row, column))
     return Solve(place, row, column, out, into, single_tables(context))
 
@@ -63,7 +63,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
     factors = edge_factors(solve.single, operands)
     count = doublings(nodes, int(node_levels(dag).max(initial=0)))
 
-    def by_edge(gate: Array, table: Places | None) -> Array:
+    def by_edge(gate: Array, table: Indices | None) -> Array:
         scalar = gate.reshape(*gate.shape[:2], -1)
         assert gate.shape[-STATE_AXES:] == (1,) * STATE_AXES
         return scalar if table is None else take(scalar, table, -1)

@@ -21,7 +21,7 @@ from stmlang.lower.attention import masked_attention, streamed_attention
 from stmlang.lower.grid import tiled, untiled
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.operands import flip
-from stmlang.lower.tables import Places
+from stmlang.lower.tables import Indices
 from stmlang.scan.scan import Direction
 
 
@@ -75,7 +75,7 @@ def _shifted_rows(window: Array, axis: int, rows: int, size: int) -> Array:
 class Tiles(NamedTuple):
     """Where the window of each tile begins in the profile, filled up in front to whole tiles."""
 
-    start: Int[Places, "tile axis"]
+    start: Int[Indices, "tile axis"]
 
 
 def tile_tables(sizes: Sequence[int], tile: Sequence[int]) -> Tiles:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 
 from stmlang.cost.sweeps import edge_profile
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import edge_arcs
@@ -31,7 +31,7 @@ def _items(dag: DAG) -> Items:
     return Items(counts, dag.edge_count, edge_arcs(dag), back, dag.line_edges, dag.line_rows, every, every)
 
 
-def _reading(room: Room, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
+def _reading(room: Capacity, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
     source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
     weights = scalar([part.transition for part in operands])
     made = joined(tables, room.rows(room.edges), room.line_edges)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stmlang.cost.sweeps import node_profile
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.steps import node_arcs
 from stmlang.lower.adapters import without_states
@@ -35,7 +35,7 @@ def _items(dag: DAG) -> Items:
     return Items(counts, dag.node_count, *arcs, ends, dag.edge_count, start=dag.head, read=dag.tail)
 
 
-def _reading(room: Room, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
+def _reading(room: Capacity, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
     factors = [part.factors for part in operands if part.factors is not None]
     source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
     out, into = scalar([part.out for part in factors]), scalar([part.into for part in factors])

@@ -1,4 +1,4 @@
-"""The doors for graphs that a program holds: one that tells them apart by their types, and one for each kind."""
+"""DAGs of graphs that a program holds: one function that tells them apart by their types, and one for each kind."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def from_edges(
     or not, numbers them in its order and brings in nodes without edges.
 
     Raises SpecError: STM3501 for what is no list, STM3502 for what is no pair or no id, STM3503 for nodes that are not there,
-    STM3303 and STM3305 for graphs too large, and those of every door: STM3504 where edges are not listed as said or an order
-    is given for directed ones, STM3505 for cycles and edges from a node to itself, STM3506 for an unknown order.
+    STM3303 and STM3305 for graphs too large, and those of every kind: STM3504 where edges are not listed as said or an order is
+    given for directed ones, STM3505 for cycles and edges from a node to itself, STM3506 for an unknown order.
     """
     return finish(of_pairs(edges, nodes, checked_listing(listing)), **orientation)
 
