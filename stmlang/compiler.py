@@ -27,7 +27,7 @@ from stmlang.cost.problem import DtypeName, Mode, Problem, regular_axes
 from stmlang.cost.settings import Config, Settings
 from stmlang.cost.target import Target, target_of
 from stmlang.facts import Facts, analyse
-from stmlang.graph.buckets import Room
+from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.topology import dag_of
 from stmlang.log import COMPILE, timed
@@ -102,7 +102,7 @@ def facts_of(scan: Scan, graph: DAG | None = None) -> Facts:
         return facts
 
 
-def problem_of(facts: Facts, call: Call, graph: DAG | None = None, room: Room | None = None) -> Problem:
+def problem_of(facts: Facts, call: Call, graph: DAG | None = None, room: Capacity | None = None) -> Problem:
     """What there is to plan. Raises SpecError where a size is unbound (STM5001) or a count passes 2^31 (STM3303)."""
     with timed(COMPILE, f"problem of {facts.scan.name}"):
         asked: dict[str, Any] = {"mode": call.mode, "memory_limit": call.memory_limit, "batch": call.batch}
@@ -131,7 +131,7 @@ class Prepared:
             return dag_of(self.declared.topology)
 
 
-def prepare(scan: Scan, call: Call, *, graph: DAG | None = None, room: Room | None = None) -> Prepared:
+def prepare(scan: Scan, call: Call, *, graph: DAG | None = None, room: Capacity | None = None) -> Prepared:
     """Find out what holds of a scan, from its graph if that takes one, which is built where it is not given; of one whose
     graphs come at run time, from nothing but the room that there is for them, `graph` being one of them. Raises SpecError where
     a size is unbound (STM5001)."""
@@ -170,7 +170,7 @@ def previews(scan: Scan, call: Call, request: Request, tell: Callable[[Facts], N
     tell(facts)
     target = machine(request.target)
 
-    def planned(room: Room) -> Plan:
+    def planned(room: Capacity) -> Plan:
         return plan_problem(problem_of(facts, call, room=room), request, target, None)
 
     assert isinstance(facts.scan.topology, Runtime)

@@ -12,6 +12,7 @@ from jaxtyping import Int64
 
 from stmlang.graph.incidence import pairs_at_nodes
 from stmlang.source import short
+from stmlang.source.diagnostic import SpecError, UnavailableError
 
 OPEN = -1
 """Tail of an edge that enters from outside, head of one that leaves."""
@@ -79,7 +80,10 @@ class DAG:
         Leaf arrays over line edges are in this order. Raises SpecError (STM3303), before anything is allocated, if their number
         passes 2^31.
         """
-        return pairs_at_nodes(self.tail, self.head, self.node_count)
+        try:
+            return pairs_at_nodes(self.tail, self.head, self.node_count)
+        except SpecError as error:
+            raise UnavailableError(error.diagnostics) from None
 
     @property
     def line_rows(self) -> int:

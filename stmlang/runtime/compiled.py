@@ -38,6 +38,7 @@ from stmlang.runtime.signature import Signature, call_error, check_arguments, fl
 from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
 from stmlang.source import short
+from stmlang.source.diagnostic import UnavailableError
 
 if TYPE_CHECKING:
     from stmlang.oracle.recurrence import ReferenceResult
@@ -222,11 +223,12 @@ class CompiledScan(eqx.Module):
         sites = self.tables[0].sites
         assert sites is not None
         if isinstance(sites.tail, Tracer):
-            raise call_error(
+            unknown = call_error(
                 "STM3301",
                 f"the graph of scan `{self.scan.name}` is an argument of the function that is being compiled, so not known",
                 help="ask for it outside, or for its shape: `node_shape`, `edge_count`",
             )
+            raise UnavailableError(unknown.diagnostics)
         ends = tuple(np.asarray(end, np.int64) for end in (sites.tail, sites.head))
         tail, head = ends[:: self.scan.directions[0].senses[0]]
         dag = DAG(program.dag.node_shape, tail, head, program.dag.port, program.dag.ports)

@@ -15,12 +15,13 @@ from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
 from stmlang.graph.whole import refuse_branching
 from stmlang.log import CACHE
+from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compiled import CompiledScan, compile_scan, rebuilt
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Runtime
 from stmlang.source import short
-from stmlang.source.diagnostic import SpecError
+from stmlang.source.diagnostic import SpecError, UnavailableError
 
 Graph = DAG | Converted
 Graphs = Batch | Graph | Sequence[Graph]
@@ -90,9 +91,9 @@ class GraphScan:
         raise self._without_graphs("be called")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(CompiledScan, name):
-            raise AttributeError(name)
-        raise self._without_graphs(f"be asked for `{name}`")
+        if not only_compiled(self, name):
+            raise missing(self, name)
+        raise UnavailableError(self._without_graphs(f"be asked for `{name}`").diagnostics)
 
     def _without_graphs(self, what: str) -> SpecError:
         message = f"the graphs of scan `{self.scan.name}` come at run time: it cannot {what} without them"

@@ -15,6 +15,7 @@ from stmlang.compiler import Call, Request
 from stmlang.cost.problem import unbound_error
 from stmlang.log import CACHE
 from stmlang.program.states import State
+from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.lengths import Lengths, padded
 from stmlang.runtime.options import node_shape, plain
@@ -23,6 +24,7 @@ from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import bind, regular_part, unbound
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
 from stmlang.source import short
+from stmlang.source.diagnostic import UnavailableError
 
 
 @jax.tree_util.register_static
@@ -64,8 +66,8 @@ class OpenScan:
     def bind(self, **sizes: int) -> CompiledScan:
         """The scan compiled for these sizes. Raises SpecError for unknown names and where one is still missing (STM5001)."""
         bound = bind(self.scan, {name: plain(size) for name, size in sizes.items()})
-        if missing := unbound(bound):
-            raise unbound_error(list(missing), self.scan.topology.span)
+        if unknown := unbound(bound):
+            raise unbound_error(list(unknown), self.scan.topology.span)
         regular = regular_part(bound)
         assert regular is not None, "only chains and grids have axes that can be open"
         key = tuple(axis.size for axis in regular.axes if axis.size is not None)
@@ -161,9 +163,9 @@ class OpenScan:
         return self.at(tuple(shape)[:-2])
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(CompiledScan, name):
-            raise AttributeError(name)
-        raise unbound_error(list(unbound(self.scan)), self.scan.topology.span)
+        if not only_compiled(self, name):
+            raise missing(self, name)
+        raise UnavailableError(unbound_error(list(unbound(self.scan)), self.scan.topology.span).diagnostics)
 
 
 def _axes(topology: Topology) -> tuple[Axis, ...]:

@@ -61,6 +61,11 @@ class SpecError(Exception):
         return "\n" + "\n\n".join(render(diagnostic) for diagnostic in self.diagnostics)
 
 
+class UnavailableError(SpecError, AttributeError):
+    """For an attribute that an object of this type has in general and cannot say yet. `hasattr`, `getattr` with a default,
+    `inspect` and completion take it for one that is not there; whoever asks for it reads why."""
+
+
 _COLOURS = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1;36"}
 
 
