@@ -34,7 +34,7 @@ NEEDED = (
     "numpy",
     "equinox",
     "jaxtyping",
-    "networkx",
+    "scipy",
     "lark",
     "flatbuffers",
     "rich",

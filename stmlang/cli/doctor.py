@@ -22,6 +22,7 @@ PACKAGES = (
     "jaxlib",
     "equinox",
     "numpy",
+    "scipy",
     "jaxtyping",
     "networkx",
     "lark",
@@ -30,7 +31,7 @@ PACKAGES = (
     "jax-cuda12-plugin",
     "jax-cuda13-plugin",
 )
-NEEDED = ("jax", "jaxlib", "equinox", "numpy", "jaxtyping", "networkx", "lark")
+NEEDED = ("jax", "jaxlib", "equinox", "numpy", "jaxtyping", "scipy", "lark")
 OLDEST_PYTHON = (3, 11)
 _BOUND = re.compile(r"(>=|<=|==|!=|<|>|~=)\s*([0-9][0-9.]*)")
 
