@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -187,9 +186,10 @@ class Trainer(Generic[E]):
 def rate_at(epoch: int, settings: Training) -> float:
     """The learning rate of an epoch, counted from 0: it rises in equal steps, then falls along half a cosine, to zero after the
     last. A run that is not longer than its warm-up only rises."""
-    if epoch < settings.warmup:
-        return settings.rate * (epoch + 1) / settings.warmup
-    return settings.rate * 0.5 * (1 + math.cos(math.pi * (epoch - settings.warmup) / (settings.epochs - settings.warmup)))
+    steps = max(settings.warmup, 1)
+    rising = optax.linear_schedule(settings.rate / steps, settings.rate, max(steps - 1, 1))
+    falling = optax.cosine_decay_schedule(settings.rate, max(settings.epochs - settings.warmup, 1))
+    return float(optax.join_schedules([rising, falling], [settings.warmup])(epoch))
 
 
 def best(curve: tuple[E, ...]) -> int:
