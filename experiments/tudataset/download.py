@@ -1,8 +1,8 @@
 """Data sets from the public archive, one zip file each, kept in the user's cache.
 
 What comes over the network is bounded, unpacked only if every name in it is that of a file of the data set, and used only if
-the files are, byte for byte, those that this study is about. A library such as pooch would check the archive, which differs from
-mirror to mirror, and bound nothing.
+the files are, byte for byte, those that this study is about. A library such as pooch would check the archive, which differs
+from mirror to mirror, and bound nothing.
 """
 
 from __future__ import annotations
