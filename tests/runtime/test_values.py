@@ -17,7 +17,7 @@ import stmlang
 from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
 from stmlang.nn import ScanLayer
-from stmlang.runtime import compiled as runtime
+from stmlang.runtime import planned
 
 BODY = "source = sigmoid(linear(x)); transition = 0.5; mark = 1; direct = 0"
 DAG = f"scan s(heads = 1, key = 2, value = 2) on dag {{ a -> b, c; b, c -> d }} {{ {BODY} }}"
@@ -121,10 +121,10 @@ def test_nothing_is_compiled_twice_for_equal_scans() -> None:
     first, again = made("chain"), made("chain")
     arguments = first.example()
     first(*arguments)
-    before = runtime._call._cache_size()
+    before = planned.evaluate_cache_size()
     again(*arguments)
     pickle.loads(pickle.dumps(first))(*arguments)
-    assert runtime._call._cache_size() == before
+    assert planned.evaluate_cache_size() == before
     traced = 0
 
     @jax.jit
