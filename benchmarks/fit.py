@@ -35,9 +35,10 @@ from benchmarks.samples import Sample, Samples, compiled, counted, measured, wor
 from stmlang.check import load
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.coefficients import MODES, PATH, TERMS, Coefficients, Weights, read_records, write_records
+from stmlang.cost.lookup import target_of
 from stmlang.cost.problem import Problem
 from stmlang.cost.roofline import estimate, stage_time
-from stmlang.cost.target import Target, target_of
+from stmlang.cost.target import Target
 from stmlang.cost.work import SHARED
 from stmlang.ending import start
 from stmlang.facts import analyse

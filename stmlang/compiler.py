@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, cast
 from stmlang import log
 from stmlang.cost.calibration import usable_cores
 from stmlang.cost.candidate import Choice
+from stmlang.cost.lookup import target_of
 from stmlang.cost.problem import DtypeName, Mode, Problem, regular_axes
 from stmlang.cost.settings import Config, Settings
-from stmlang.cost.target import Target, target_of
+from stmlang.cost.target import Target
 from stmlang.facts import Facts, analyse
 from stmlang.graph.buckets import Capacity
 from stmlang.graph.dag import DAG

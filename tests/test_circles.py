@@ -10,9 +10,6 @@ import networkx as nx
 
 PACKAGE = Path(__file__).parents[1] / "stmlang"
 
-NOT_YET = ("stmlang.cost", "stmlang.runtime")
-"""Rooms whose files still do."""
-
 
 def module_of(file: Path, package: Path) -> str:
     """The dotted name of a file, that of its folder for an `__init__.py`."""
@@ -58,21 +55,11 @@ def circles(package: Path) -> list[set[str]]:
     return [component for component in nx.strongly_connected_components(graph_of(package)) if len(component) > 1]
 
 
-def within(circle: set[str], room: str) -> bool:
-    return all(module.startswith(f"{room}.") for module in circle)
-
-
 def test_no_files_import_each_other() -> None:
     graph = graph_of(PACKAGE)
     assert graph.number_of_edges() > graph.number_of_nodes() > 200, "the imports are seen"
-    new = [sorted(circle) for circle in circles(PACKAGE) if not any(within(circle, room) for room in NOT_YET)]
-    assert not new, f"files import each other in circles: {new}"
-
-
-def test_rooms_without_circles_are_off_the_list() -> None:
-    there = circles(PACKAGE)
-    mended = [room for room in NOT_YET if not any(within(circle, room) for circle in there)]
-    assert not mended, f"take off the list: {mended}"
+    found = [sorted(circle) for circle in circles(PACKAGE)]
+    assert not found, f"files import each other in circles: {found}"
 
 
 def test_every_kind_of_import_counts(tmp_path: Path) -> None:

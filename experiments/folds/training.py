@@ -189,7 +189,7 @@ def rate_at(epoch: int, settings: Training) -> float:
     steps = max(settings.warmup, 1)
     rising = optax.linear_schedule(settings.rate / steps, settings.rate, max(steps - 1, 1))
     falling = optax.cosine_decay_schedule(settings.rate, max(settings.epochs - settings.warmup, 1))
-    return float(optax.join_schedules([rising, falling], [settings.warmup])(epoch))
+    return float(np.asarray(optax.join_schedules([rising, falling], [settings.warmup])(epoch)))
 
 
 def best(curve: tuple[E, ...]) -> int:

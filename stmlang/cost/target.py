@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stmlang.cost.coefficients import Coefficients, Platform, read_records
-from stmlang.cost.errors import plan_error
 
 GIGA = 10**9
 TERA = 10**12
@@ -95,25 +94,3 @@ H200 = Target(
 )
 
 TARGETS: dict[str, Target] = {target.name: target for target in (CPU, H100, H200, A100)}
-ALIASES = {"gpu": "h100", "cuda": "h100", "auto": "cpu"}
-
-
-def target_names() -> tuple[str, ...]:
-    """Every name that `target_of` knows."""
-    return (*TARGETS, *ALIASES)
-
-
-def target_of(name: str, *, calibrated: bool = True) -> Target:
-    """The target of a name. `auto` is the CPU here (a caller that can see devices resolves it first), `gpu` an H100.
-
-    The CPU's record is the one measured on this machine, if there is one and `calibrated` is left on. Raises SpecError
-    (STM5009) for an unknown name.
-    """
-    known = ALIASES.get(name, name)
-    if known not in TARGETS:
-        raise plan_error("STM5009", f"unknown target `{name}`", help=f"choose one of {', '.join(target_names())}")
-    if known == "cpu" and calibrated:
-        from stmlang.cost.calibration import load
-
-        return load() or CPU
-    return TARGETS[known]

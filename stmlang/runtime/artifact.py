@@ -33,7 +33,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import jax
 import jax.export
@@ -46,13 +46,11 @@ from stmlang.plan.store import plan_json
 from stmlang.program.execute import run
 from stmlang.program.states import State
 from stmlang.runtime.archive import LARGEST
+from stmlang.runtime.compilation import Compilation
 from stmlang.runtime.options import export_batch, file_path
 from stmlang.runtime.signature import Signature, call_error, flag
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.writing import require_place, written_whole
-
-if TYPE_CHECKING:
-    from stmlang.runtime.compiled import CompiledScan
 
 FORMAT = 2
 MEMBERS = ("program.bin", "program.mlir", "tables.npz", "plan.json", "source.stm")
@@ -64,13 +62,14 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def export(
-    scan: CompiledScan,
+    compilation: Compilation,
+    tables: Any,
     path: str | PathLike[str],
     platforms: Sequence[str] | None = None,
     batch: int | Literal["symbolic"] | None = "symbolic",
     with_state: bool = False,
 ) -> None:
-    """Write a scan as an artifact, atomically.
+    """Write a scan with its index tables as an artifact, atomically.
 
     `platforms` defaults to the target's; a machine without a GPU can export for one. `batch` is a size, "symbolic" for any, or
     None for an unbatched program. With `with_state` the program takes an initial state and returns the final one. A scan
@@ -80,26 +79,26 @@ def export(
     written.
     """
     target, batch, with_state = file_path(path), export_batch(batch), flag("with_state", with_state)
-    names = platforms_of((scan.plan.target.platform,) if platforms is None else platforms)
+    plan, scan = compilation.plan, compilation.declared
+    names = platforms_of((plan.target.platform,) if platforms is None else platforms)
     require_writable(target)
-    tables = [np.asarray(table) for table in jax.tree.leaves(scan.tables)]
-    exported = _exported(scan, names, batch, with_state)
-    order = 1 if scan.plan.circumstances.mode == "training" else 0
+    exported = _exported(compilation, tables, names, batch, with_state)
+    order = 1 if plan.circumstances.mode == "training" else 0
     members = {
         **program_members(exported, order),
-        "tables.npz": npz(tables),
-        "plan.json": plan_json(scan.plan, indent=1).encode(),
-        "source.stm": scan.scan.span.file.text.encode(),
+        "tables.npz": npz([np.asarray(table) for table in jax.tree.leaves(tables)]),
+        "plan.json": plan_json(plan, indent=1).encode(),
+        "source.stm": scan.span.file.text.encode(),
     }
     manifest = {
         "kind": "scan",
-        "scan": scan.scan.name,
-        "source": scan.scan.span.file.name,
+        "scan": scan.name,
+        "source": scan.span.file.name,
         "platforms": list(names),
         "batch": batch,
         "with_state": with_state,
         "differentiable": order > 0,
-        "signature": _signature_dict(scan.signature),
+        "signature": _signature_dict(compilation.signature),
     }
     write_artifact(target, manifest, exported, members)
 
@@ -151,14 +150,17 @@ def platforms_of(names: object) -> tuple[str, ...]:
 
 
 def _exported(
-    scan: CompiledScan, platforms: Sequence[str], batch: int | Literal["symbolic"] | None, with_state: bool
+    compilation: Compilation,
+    tables: Any,
+    platforms: Sequence[str],
+    batch: int | Literal["symbolic"] | None,
+    with_state: bool,
 ) -> jax.export.Exported:
-    program = scan.compilation.program
-    structure = cast(Any, jax.tree.structure(scan.tables))
+    program, structure = compilation.program, cast(Any, jax.tree.structure(tables))
 
-    def call(tables: list[Array], inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
+    def call(leaves: list[Array], inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
         def one(inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
-            bundles = jax.tree.unflatten(structure, tables)
+            bundles = jax.tree.unflatten(structure, leaves)
             h, final = run(program, bundles, inputs, gates, state[0] if state else None, with_state)
             return (h, final) if with_state else h
 
@@ -169,7 +171,7 @@ def _exported(
         lead = tuple(jax.export.symbolic_shape("batch")) if batch == "symbolic" else (batch,)
     with without_locations():
         exporter = jax.export.export(jax.jit(call), platforms=list(platforms))
-        return exporter(*arguments_of(scan.signature, jax.tree.leaves(scan.tables), lead, with_state))
+        return exporter(*arguments_of(compilation.signature, jax.tree.leaves(tables), lead, with_state))
 
 
 def arguments_of(signature: Signature, tables: Sequence[Any], lead: tuple[Any, ...], with_state: bool) -> tuple[Any, ...]:

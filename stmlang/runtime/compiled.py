@@ -28,6 +28,7 @@ from stmlang.plan.show import explain_text
 from stmlang.program.execute import gating, run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import State
+from stmlang.runtime.artifact import export
 from stmlang.runtime.compilation import Compilation, compilation_of
 from stmlang.runtime.listen import listen
 from stmlang.runtime.masks import require_mask
@@ -278,9 +279,7 @@ class CompiledScan(eqx.Module):
         with_state: bool = False,
     ) -> None:
         """Write an artifact: see `stmlang.runtime.artifact.export`."""
-        from stmlang.runtime.artifact import export
-
-        export(self, path, platforms, batch, with_state)
+        export(self.compilation, self.tables, path, platforms, batch, with_state)
 
 
 def compiled(prepared: Prepared, plan: Plan, request: Request | None = None) -> CompiledScan:

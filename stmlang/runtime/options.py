@@ -11,9 +11,9 @@ from typing import Any, Literal, cast, get_args
 import jax.numpy as jnp
 import numpy as np
 
+from stmlang.cost.lookup import target_names
 from stmlang.cost.problem import DtypeName, Mode
 from stmlang.cost.settings import ConfigValue, is_settings, settings_dict
-from stmlang.cost.target import target_names
 from stmlang.graph.limits import LARGEST
 from stmlang.runtime.signature import call_error, flag
 from stmlang.strategies.registry import strategy_named

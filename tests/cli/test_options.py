@@ -71,8 +71,8 @@ def test_choices_are_the_planner_s():
     """The command line lists them itself, so that `--help` need not import the planner."""
     from typing import get_args
 
+    from stmlang.cost.lookup import target_names
     from stmlang.cost.problem import DtypeName, Mode
-    from stmlang.cost.target import target_names
 
     assert set(DTYPES) == set(get_args(DtypeName))
     assert set(MODES) == set(get_args(Mode))

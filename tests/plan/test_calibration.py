@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from stmlang.cost import calibration
-from stmlang.cost.target import CPU, target_of
+from stmlang.cost.lookup import target_of
+from stmlang.cost.target import CPU
 
 MEASURED = replace(CPU, matmul={"float32": 1e11, "float64": 5e10, "bfloat16": 2e10}, vector=9e9, memory=10**10)
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from stmlang.cost.lookup import target_of
 from stmlang.cost.problem import Problem
-from stmlang.cost.target import CPU, H100, TARGETS, target_of
+from stmlang.cost.target import CPU, H100, TARGETS
 from stmlang.plan import explain_json, explain_text, make_plan, plan_from_json, plan_json
 from stmlang.source.diagnostic import SpecError
 from tests.plan.scans import diamond, grid, problem, scan

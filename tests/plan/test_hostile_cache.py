@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stmlang.cost import calibration
-from stmlang.cost.target import CPU, Target, target_of
+from stmlang.cost.lookup import target_of
+from stmlang.cost.target import CPU, Target
 from stmlang.plan import explain_text, make_plan, plan_from_json, plan_json, tuned
 from stmlang.plan.tuned import Device, Measured, keep, key_of, look_up, place_of
 from stmlang.source.diagnostic import SpecError

@@ -8,7 +8,7 @@ import pytest
 
 import stmlang
 from stmlang.cost import calibration
-from stmlang.cost.target import target_of
+from stmlang.cost.lookup import target_of
 from stmlang.runtime.calibrate import MEASUREMENTS, measure, record
 
 
