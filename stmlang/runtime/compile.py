@@ -31,7 +31,7 @@ def compile(
     dtype: DTypeLike = "float32",
     mode: Literal["training", "inference"] = "training",
     memory_limit: int | None = None,
-    batch: int | None = None,
+    batch: int | Literal["mapped"] = "mapped",
     strategy: str | None = None,
     config: Mapping[str, ConfigValue] | Settings | None = None,
     scan: str | None = None,
@@ -56,8 +56,8 @@ def compile(
     unknown sizes, or a scan that no strategy can evaluate. Warns (`StabilityWarning`) where `stabilize` is not said and a
     mode had to be inserted, so that numbers may be others than the equations say.
     """
-    text = spec_text(source)
-    options = call_options(dtype, mode, 1 if batch is None else batch, memory_limit, strategy, tuned, scan)
+    text, mapped = spec_text(source), isinstance(batch, str) and batch == "mapped"
+    options = call_options(dtype, mode, 1 if mapped else batch, memory_limit, strategy, tuned, scan)
     kind, mode, number, memory_limit, strategy, tuned, scan = options
     chosen, target = settings(config), target_name(target)
     require_dtype(kind)
@@ -66,7 +66,7 @@ def compile(
     checked = load(text, known, scan, search_path(path))
     require_open(checked, lengths)
     call = Call(kind, mode, memory_limit, number)
-    request = Request(target, strategy, None if chosen is None else freeze(chosen), tuned, batch is not None)
+    request = Request(target, strategy, None if chosen is None else freeze(chosen), tuned, one_batch=not mapped)
     if isinstance(checked.topology, Runtime):
         _warn(facts_of(checked))
         return GraphScan(checked, call, request)

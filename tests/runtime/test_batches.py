@@ -171,6 +171,7 @@ def test_what_was_asked_for_stays(op, arguments):
     assert fixed.plan_for(BATCH) is fixed.plan
     assert programs(jax.vmap(lambda a: fixed(*a)), arguments) == set()
     assert fixed != op
+    assert stmlang.compile(SPEC, target="cpu", dtype="float64", batch="mapped") == op
     strategy = stmlang.compile(SPEC, target="cpu", dtype="float64", strategy="chunkwise")
     assert strategy.plan_for(BATCH).strategy == "chunkwise"
     assert "op.plan_for(batch)" in op.explain()
