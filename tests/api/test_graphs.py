@@ -17,7 +17,7 @@ import pytest
 import stmlang
 from stmlang.experiments.folds.errors import StudyError
 from stmlang.experiments.tudataset import download
-from stmlang.graph import DAG, Bucket, as_dag, batch, from_edge_index
+from stmlang.graph import DAG, Bucket, as_dag, batch, from_edge_index, levels
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.readers import read_graph, read_listops, read_treebank, read_tudataset
 from stmlang.graph.readers.d8 import read_flow
@@ -124,11 +124,20 @@ def test_calls(name: str) -> None:
     refused_cheaply(action, wanted)
 
 
-def test_cycles_are_looked_for_once() -> None:
+def test_cycles_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Per graph, however often it stands in a batch."""
+    looked: list[int] = []
+    peel = levels.peel
+
+    def counted(tail: Any, head: Any, count: int) -> Any:
+        looked.append(count)
+        return peel(tail, head, count)
+
+    monkeypatch.setattr(levels, "peel", counted)
     dag = ragged_dag(3, whole(0, 1), whole(1, 2))
     batch([dag])
-    assert vars(dag)["acyclic"] is True
+    batch([dag, dag])
+    assert looked.count(3) == 1
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
