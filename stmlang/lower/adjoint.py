@@ -230,8 +230,16 @@ def _jvp_together(primals: Sequence[Any], tangents: Sequence[Any], *, outs: int)
     return _together.bind(*primals, outs=outs), [ad.instantiate_zeros(tangent) for tangent in tangents[:outs]]
 
 
+def _transpose_together(cotangents: Sequence[Any], *operands: Any, outs: int) -> list[Any]:
+    """Nothing comes back to the arguments from here: it does by way of the results."""
+    asked = [ad.is_undefined_primal(operand) for operand in operands[:outs]]
+    back = [cotangent if wanted else None for cotangent, wanted in zip(cotangents, asked, strict=True)]
+    return [*back, *[None] * (len(operands) - outs)]
+
+
 _together.def_impl(_first)
 _together.def_abstract_eval(_first)
 ad.primitive_jvps[_together] = _jvp_together
+ad.primitive_transposes[_together] = _transpose_together
 batching.primitive_batchers[_together] = _batch_together
 mlir.register_lowering(_together, mlir.lower_fun(_first, multiple_results=True))

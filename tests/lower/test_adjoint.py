@@ -110,3 +110,15 @@ def test_a_result_that_does_not_depend_on_what_is_mapped() -> None:
 
     args = (jnp.arange(3.0), jnp.ones(2))
     near(jax.grad(total(ours), (0, 1))(*args), jax.grad(total(product), (0, 1))(*args))
+
+
+def test_transposed_where_it_is_linear() -> None:
+    """`jax.linear_transpose` asks for the transpose of the function itself, not of its tangents."""
+    product = with_adjoint(
+        lambda weights, x: weights @ x,
+        lambda weights, x: (weights @ x, ()),
+        lambda args, _, cotangent: (jnp.outer(cotangent, args[1]), args[0].T @ cotangent),
+    )
+    cotangent = jnp.asarray([1.0, -2.0, 0.5])
+    (back,) = jax.linear_transpose(lambda x: product(WEIGHTS["a"], x), X)(cotangent)
+    near(back, WEIGHTS["a"].T @ cotangent)
