@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from stmlang.runtime.compiled import CompiledScan
@@ -10,8 +11,8 @@ from stmlang.runtime.compiled import CompiledScan
 def only_compiled(scan: Any, name: str) -> bool:
     """Whether compiling the scan would give it this public attribute. Its own fields are missing only while it is being made,
     as copying and unpickling do, and then nothing can be said of it."""
-    fields = type(scan).__dataclass_fields__
-    if name.startswith("_") or name in fields or not fields.keys() <= vars(scan).keys():
+    fields = {field.name for field in dataclasses.fields(scan)}
+    if name.startswith("_") or name in fields or not fields <= vars(scan).keys():
         return False
     # `hasattr(CompiledScan, name)` would know those of the metaclass too, such as `mro`, and no field without a default.
     return name in CompiledScan.__dataclass_fields__ or any(name in vars(base) for base in CompiledScan.__mro__)
