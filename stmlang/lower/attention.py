@@ -12,7 +12,8 @@ from typing import Any, cast
 import jax
 from jaxtyping import Array, Float
 
-from stmlang.lower.contractions import matmul, times_transposed, transposed_times
+from stmlang.lower.adjoint import with_adjoint
+from stmlang.lower.contractions import matmul, times_transposed, transposed, transposed_times
 
 Queries = Float[Array, "*batch target key"]
 Keys = Float[Array, "*batch source key"]
@@ -23,7 +24,9 @@ Pairs = Float[Array, "*batch source target"]
 
 def masked_attention(query: Queries, key: Keys, value: Values, mask: Pairs, *, by_target: bool = False) -> Outputs:
     """`((K Q^T) * mask)^T V`, or by target `((Q K^T) * mask) V`."""
-    return weighed_attention(query, key, value, lambda scores: scores * mask, by_target=by_target)
+    if by_target:
+        return matmul(times_transposed(query, key) * mask, value)
+    return transposed_times(times_transposed(key, query) * mask, value)
 
 
 def weighed_attention(
@@ -32,7 +35,26 @@ def weighed_attention(
     """The same by a function that makes weights of scores."""
     if by_target:
         return matmul(weigh(times_transposed(query, key)), value)
-    return transposed_times(weigh(times_transposed(key, query)), value)
+    return _gathered(weigh(times_transposed(key, query)), value)
+
+
+def _sums(weights: Pairs, value: Values) -> Outputs:
+    return matmul(transposed(weights), value)
+
+
+def _sums_forward(weights: Pairs, value: Values) -> tuple[Outputs, tuple[()]]:
+    return _sums(weights, value), ()
+
+
+def _sums_backward(arguments: tuple[Pairs, Values], saved: tuple[()], cotangent: Outputs) -> tuple[Pairs, Values]:
+    del saved
+    weights, value = arguments
+    return times_transposed(value, cotangent), matmul(weights, cotangent)
+
+
+_gathered = with_adjoint(_sums, _sums_forward, _sums_backward)
+"""`W^T V`. The cotangent of the weights is made source first, as what `weigh` is differentiated by reads it. Made target first,
+as by default, and turned around it takes a fifth more time in training (`separable` at 64x64, two lines at a time)."""
 
 
 def streamed_attention(
