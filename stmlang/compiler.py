@@ -69,9 +69,8 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What the planner was told: the machine to plan for, a strategy and settings that overrule it (as values by name, or as
-    the strategy's own), and whether what was
-    measured on this machine comes before what is predicted. `one_batch` says that the call's batch is what it will be, whatever
-    it is mapped over."""
+    the strategy's own), and whether what was measured on this machine comes before what is predicted. `one_batch` says that the
+    call's batch is what it will be, whatever it is mapped over."""
 
     target: str = "auto"
     strategy: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stmlang.cost.coefficients import Coefficients, Platform, read_records
 
@@ -79,18 +79,6 @@ H100 = Target(
     memory=80 * GIGA,
     coefficients=RECORDS["cuda"],
 )
-H200 = Target(
-    name="h200",
-    platform="cuda",
-    matmul=H100.matmul,
-    vector=H100.vector,
-    bandwidth=4.3 * TERA,
-    step_overhead=H100.step_overhead,
-    op_overhead=H100.op_overhead,
-    product_overhead=H100.product_overhead,
-    compile_seconds=H100.compile_seconds,
-    memory=141 * GIGA,
-    coefficients=RECORDS["cuda"],
-)
+H200 = replace(H100, name="h200", bandwidth=4.3 * TERA, memory=141 * GIGA)
 
 TARGETS: dict[str, Target] = {target.name: target for target in (CPU, H100, H200, A100)}

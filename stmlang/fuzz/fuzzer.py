@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from hypothesis.strategies import SearchStrategy
 
 from stmlang.fuzz import saved
+from stmlang.fuzz.counts import Counts
 from stmlang.fuzz.examples import example, shrink
 from stmlang.fuzz.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Evaluator, Job, Outcome, Plan
 from stmlang.fuzz.saved import Saved
@@ -200,47 +201,6 @@ class _Tally:
         self.tried.update([(strategy,), (strategy, check), ("", check)])
 
 
-# --- counting --------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Counts:
-    """Examples that applied, the sets of values that were judged, and findings, by (generator, strategy, check)."""
-
-    examples: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    draws: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    findings: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
-    skipped: int = 0
-
-    def note(self, tried: Example) -> None:
-        """Count an example."""
-        job = tried.job
-        key = (job.trial.generator, job.way.strategy, job.check)
-        if tried.outcome.kind == "skipped":
-            self.skipped += 1
-            return
-        self.examples[key] += 1
-        self.draws[key] += tried.outcome.draws if job.way != FRONT_END else 0
-        self.findings[key] += tried.outcome.finding is not None
-
-    @property
-    def total(self) -> int:
-        """All examples that applied."""
-        return self.examples.total()
-
-    def by(self, place: int) -> dict[str, tuple[int, int, int]]:
-        """Examples, sets of values and findings by generator (0), strategy (1) or check (2), in order of name."""
-        names = sorted({key[place] for key in self.examples})
-        return {
-            name: (_sum(self.examples, place, name), _sum(self.draws, place, name), _sum(self.findings, place, name))
-            for name in names
-        }
-
-
-def _sum(counter: Counter[tuple[str, str, str]], place: int, name: str) -> int:
-    return sum(count for key, count in counter.items() if key[place] == name)
-
-
 # --- running ---------------------------------------------------------------------------------------------------------
 
 
@@ -342,7 +302,7 @@ class Fuzzer:
             del lanes[place]
 
     def _note(self, tried: Example, evaluator: Evaluator) -> None:
-        self.counts.note(tried)
+        self.counts.note(tried.job, tried.outcome)
         job, outcome = tried.job, tried.outcome
         key = (job.check, job.way.strategy, outcome.manner)
         if outcome.finding is None or key in self.kept:

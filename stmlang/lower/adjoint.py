@@ -66,7 +66,7 @@ def _tangent(
     flat_saved, saved_tree = jax.tree.flatten(saved)
     flat_out, out_tree = jax.tree.flatten(out)
     flat_tangents = jax.tree.leaves(tangents)
-    real = tuple(k for k, array in enumerate(flat_args) if _is_real(array))
+    real = tuple(k for k, array in enumerate(flat_args) if is_real(array))
     count = len(flat_args)
 
     def push(fixed: Sequence[Array], moving: Sequence[Array]) -> list[Array]:
@@ -97,7 +97,7 @@ def _tangent(
             leaves = jax.tree.leaves(part, is_leaf=_is_none)
             given = [None] * len(leaves) if entry is None else jax.tree.leaves(entry, is_leaf=_is_none)
             for one, array in zip(given, leaves, strict=True):
-                if array is not None and _is_real(array):
+                if array is not None and is_real(array):
                     found.append(jnp.zeros(jnp.shape(array), array.dtype) if one is None else one.astype(array.dtype))
         return alike(found, fixed, cotangents)
 
@@ -108,7 +108,8 @@ def _tangent(
     return jax.tree.unflatten(out_tree, tangent)
 
 
-def _is_real(array: Any) -> bool:
+def is_real(array: Any) -> bool:
+    """Whether an array has numbers that derivatives are taken by."""
     return jnp.issubdtype(jnp.result_type(array), jnp.floating)
 
 

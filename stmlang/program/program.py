@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -69,6 +69,10 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self.scan.name}: {self.dag.node_count} nodes, {self.choice.label}, {self.problem.dtype}>"
+
+    def by(self, choice: Choice) -> Program:
+        """The same evaluation by another choice; the program itself, which knows its tables, where it is its own."""
+        return self if choice == self.choice else replace(self, choice=choice)
 
     @property
     def scan(self) -> Scan:

@@ -80,7 +80,7 @@ class Compilation:
     def _maskable(self, program: Program, plan: Plan) -> Program:
         choices = [program.choice, *(entry.estimate.candidate.choice for entry in plan.ranked)]
         for choice in choices:
-            other = program if choice == program.choice else replace(program, choice=choice)
+            other = program.by(choice)
             if not other.lowering.needs.uniform:
                 return other
         return self.formed(program.dag)
@@ -113,8 +113,7 @@ class Compilation:
             plan = self.plan_for(batch)
         except SpecError:
             return own
-        choice = plan.chosen.candidate.choice
-        program = self.program if choice == self.program.choice else replace(self.program, choice=choice)
+        program = self.program.by(plan.chosen.candidate.choice)
         program = self._maskable(program, plan) if masked else program
         if program == own or sum(table.nbytes for table in jax.tree.leaves(program.tables)) > LARGEST_CONSTANT:
             return own

@@ -27,7 +27,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
 from stmlang.log import CACHE, on
-from stmlang.lower.adjoint import filled
+from stmlang.lower.adjoint import filled, is_real
 from stmlang.lower.manual import made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
@@ -146,7 +146,7 @@ def _batch(data: Any, operands: Sequence[Any], axes: Sequence[Any], *, call: Sca
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: ScanCall) -> tuple[list[Array], list[Any]]:
     call = replace(call, batch=call.batch * _mapped_outside([*primals, *tangents]))
-    moving = [k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero and _is_real(primals[k])]
+    moving = [k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero and is_real(primals[k])]
     function = partial(_of_moving, call, primals, moving)
     return jax.jvp(function, tuple(primals[k] for k in moving), tuple(tangents[k] for k in moving))
 
@@ -167,10 +167,6 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: ScanCall) -> lis
     outs = cast(list[Any], jax.eval_shape(function, *shapes))
     back = dict(zip(unknown, jax.linear_transpose(function, *shapes)(filled(cotangents, outs)), strict=True))
     return [back.get(k) for k in range(len(operands))]
-
-
-def _is_real(array: Any) -> bool:
-    return jnp.issubdtype(jnp.result_type(array), jnp.floating)
 
 
 def _mapped_outside(values: Sequence[Any]) -> Any:
