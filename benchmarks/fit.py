@@ -164,7 +164,7 @@ def table_of(seen: Sequence[Observed], target: Target) -> Table:
         candidate = candidate_of(entry, target)
         if candidate is not None:
             rows.append(terms_of(candidate, entry.problem, target))
-            seconds.append(entry.sample.quiet)
+            seconds.append(entry.sample.usual)
             sessions.append(entry.session)
     keys = tuple(sorted({key for row in rows for key in row}))
     column = {key: number for number, key in enumerate(keys)}
@@ -236,7 +236,7 @@ def regret_of(seen: Sequence[Observed], target: Target) -> dict[str, float]:
         for entry in entries:
             candidate = candidate_of(entry, target)
             if candidate is not None:
-                predicted.append((estimate(candidate, entry.problem, target).seconds, entry.sample.quiet))
+                predicted.append((estimate(candidate, entry.problem, target).seconds, entry.sample.usual))
         least = min(seconds for _, seconds in predicted)
         name = entries[0].case.name
         found[name] = max(found.get(name, 1.0), min(predicted)[1] / least)

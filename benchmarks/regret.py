@@ -50,8 +50,8 @@ class Row:
 
 def row_of(case: Case, session: Session, choice: str) -> Row:
     """What a session says of a choice."""
-    best = min(session, key=lambda label: session[label].quiet)
-    return Row(case.name, choice, best, session[choice].quiet, session[best].quiet)
+    best = min(session, key=lambda label: session[label].usual)
+    return Row(case.name, choice, best, session[choice].usual, session[best].usual)
 
 
 def rows_of(samples: Samples, cases: Sequence[Case], keep: bool) -> list[Row]:

@@ -1,8 +1,8 @@
 """Times of the candidates of a problem, all in turns in one process, and a file that keeps them.
 
-    build/fit/samples.json   {"schema": 1, "cases": {NAME: [session, ...]}, "programs": {NAME: {LABEL: {...}}}}
+    build/fit/samples.json   {"schema": 2, "cases": {NAME: [session, ...]}, "programs": {NAME: {LABEL: {...}}}}
 
-A session is what was timed together: `{"LABEL": {"strategy", "config", "seconds": [...], "busiest": [...], ...}}`. Of programs
+A session is what was timed together: `{"LABEL": {"strategy", "config", "seconds": [...], ...}}`. Of programs
 only the instructions were counted, which takes no compiling.
 """
 
@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -34,10 +32,10 @@ from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.measure import scan_arguments, scan_function
 from stmlang.source.writing import written_whole
 
-SCHEMA = 1
-NEAR, NEAREST = 2.0, 4
+SCHEMA = 2
+NEAR, NEAREST = 2.0, 5
 """Candidates that are predicted to take at most so many times what the best does are timed, at most so many of them."""
-ALIKE = 3
+ALIKE = 4
 """At most so many of them are of one strategy."""
 FAR, FARTHEST = 3.0, 1
 """The best of every other strategy is timed too if it is predicted to take at most so many times as long, so many of them."""
@@ -49,7 +47,6 @@ TURNS = 12
 SECONDS = 2.0
 """After so many no new turn begins, but there are `FEWEST` at least."""
 FEWEST = 3
-THREADS = "/proc/self/task"
 MOST_BYTES = 3 * 10**9
 COMPILERS = 4
 """Programs that are compiled at a time."""
@@ -57,21 +54,18 @@ COMPILERS = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """A candidate's seconds for a call, by the clock and of its busiest thread, a number for each turn; instructions of its
-    program before XLA; seconds to compile."""
+    """A candidate's seconds for a call, a number for each turn; instructions of its program before XLA; seconds to compile."""
 
     strategy: str
     config: Config
     seconds: tuple[float, ...]
-    busiest: tuple[float, ...]
     instructions: int
     compile_seconds: float
 
     @property
-    def quiet(self) -> float:
-        """Seconds of a call on a machine with nothing else to do: the lower quartile of the turns, by the clock or, where that
-        is less, of the busiest thread. What takes longer than its own longest work has waited for the work of others."""
-        return float(min(np.quantile(self.seconds, 0.25), np.quantile(self.busiest, 0.25)))
+    def usual(self) -> float:
+        """Seconds of a call: the lower quartile of the turns."""
+        return float(np.quantile(self.seconds, 0.25))
 
 
 Session = Mapping[str, Sample]
@@ -121,7 +115,6 @@ def _session(values: Mapping[str, Any]) -> Session:
             entry["strategy"],
             config(entry["config"]),
             tuple(entry["seconds"]),
-            tuple(entry["busiest"]),
             entry["instructions"],
             entry["compile_seconds"],
         )
@@ -132,7 +125,7 @@ def _session(values: Mapping[str, Any]) -> Session:
 def counted(case: Case, candidate: Candidate) -> Sample:
     """The instructions of a candidate's program before XLA."""
     *_, instructions = lowered(case, candidate)
-    return Sample(candidate.strategy, freeze(settings_dict(candidate.settings)), (), (), instructions, 0.0)
+    return Sample(candidate.strategy, freeze(settings_dict(candidate.settings)), (), instructions, 0.0)
 
 
 def compiled(case: Case, strategy: str | None = None, config: Config | None = None) -> CompiledScan:
@@ -186,10 +179,9 @@ def measured(case: Case, candidates: Sequence[Candidate], budget: float = SECOND
     times = timed({label: run for label, (run, *_) in programs.items()}, budget, turns)
     session: dict[str, Sample] = {}
     for candidate in candidates:
-        seconds, busiest = zip(*times[candidate.label], strict=True)
         _, instructions, spent = programs[candidate.label]
         config = freeze(settings_dict(candidate.settings))
-        session[candidate.label] = Sample(candidate.strategy, config, seconds, busiest, instructions, spent)
+        session[candidate.label] = Sample(candidate.strategy, config, tuple(times[candidate.label]), instructions, spent)
     programs.clear()
     jax.clear_caches()
     gc.collect()
@@ -216,37 +208,26 @@ def _program(case: Case, candidate: Candidate) -> tuple[Callable[[], Any], int, 
     return lambda: cast(Any, jax.block_until_ready(call(*arguments))), instructions, spent
 
 
-def timed(calls: Mapping[str, Callable[[], Any]], seconds: float, turns: int) -> dict[str, list[tuple[float, float]]]:
+def timed(calls: Mapping[str, Callable[[], Any]], seconds: float, turns: int) -> dict[str, list[float]]:
     """Seconds of each call in turns, every other turn backwards; those that are far slower than the fastest soon drop out."""
     start = time.perf_counter()
     for call in calls.values():
         call()
     times = {label: [_sample(call, 1)] for label, call in calls.items()}
-    counts = {label: max(1, round(SHORTEST / found[0][0])) for label, found in times.items()}
+    counts = {label: max(1, round(SHORTEST / found[0])) for label, found in times.items()}
     for turn in range(turns):
         if turn >= FEWEST and time.perf_counter() - start > seconds:
             break
-        least = min(min(found)[0] for found in times.values())
-        order = [label for label, found in times.items() if min(found)[0] <= DROPPED * least or turn == 0]
+        least = min(min(found) for found in times.values())
+        order = [label for label, found in times.items() if min(found) <= DROPPED * least or turn == 0]
         for label in order if turn % 2 == 0 else reversed(order):
             times[label].append(_sample(calls[label], counts[label]))
     return times
 
 
-def _sample(call: Callable[[], Any], count: int) -> tuple[float, float]:
-    """Seconds of a call by the clock and of its busiest thread, of all threads together where there are several calls."""
-    start, used = time.perf_counter(), _thread_seconds()
+def _sample(call: Callable[[], Any], count: int) -> float:
+    """Seconds of a call, of several one after another."""
+    start = time.perf_counter()
     for _ in range(count):
         call()
-    spent, now = time.perf_counter() - start, _thread_seconds()
-    threads = [seconds - used.get(thread, 0.0) for thread, seconds in now.items()]
-    return spent / count, (max(threads) if count == 1 else sum(threads)) / count
-
-
-def _thread_seconds() -> dict[int, float]:
-    """What the processors have spent on each thread of this process so far; nothing where the system does not tell."""
-    found: dict[int, float] = {}
-    for name in os.listdir(THREADS) if os.path.isdir(THREADS) else ():
-        with suppress(OSError):  # it has ended
-            found[int(name)] = time.clock_gettime(~int(name) << 3 | 6)  # clock_getcpuclockid(3) of a thread
-    return found or {0: time.process_time()}
+    return (time.perf_counter() - start) / count
