@@ -81,19 +81,21 @@ def product_dag(factors: Sequence[DAG], names: Sequence[str], span: Span | None 
     """
     counts = [factor.node_count for factor in factors]
     refuse_large_product([(factor.node_count, factor.edge_count) for factor in factors], span)
-    parts: list[tuple[Int64[np.ndarray, " edges"], Int64[np.ndarray, " edges"]]] = []
+    ends_by_port: list[tuple[Int64[np.ndarray, " edges"], Int64[np.ndarray, " edges"]]] = []
     for place, factor in enumerate(factors):
         before, after = prod(counts[:place]), prod(counts[place + 1 :])
         for port in range(len(factor.ports)):
             chosen = factor.port == port
             ends = (factor.tail[chosen], factor.head[chosen])
-            parts.append((_spread(ends[0], before, counts[place], after), _spread(ends[1], before, counts[place], after)))
-    sizes = [len(tail) for tail, _ in parts]
+            ends_by_port.append(
+                (_spread(ends[0], before, counts[place], after), _spread(ends[1], before, counts[place], after))
+            )
+    sizes = [len(tail) for tail, _ in ends_by_port]
     return DAG(
         node_shape=tuple(size for factor in factors for size in factor.node_shape),
-        tail=np.concatenate([tail for tail, _ in parts]),
-        head=np.concatenate([head for _, head in parts]),
-        port=np.repeat(np.arange(len(parts), dtype=np.int64), sizes),
+        tail=np.concatenate([tail for tail, _ in ends_by_port]),
+        head=np.concatenate([head for _, head in ends_by_port]),
+        port=np.repeat(np.arange(len(ends_by_port), dtype=np.int64), sizes),
         ports=tuple(names),
     )
 

@@ -47,13 +47,13 @@ class DAG:
     @cached_property
     def digest(self) -> bytes:
         """The same for two graphs that differ in nothing but the names of their nodes, and else another."""
-        found = blake2b(repr((self.node_shape, self.ports, self.regular, self.spare_line_edges)).encode(), digest_size=16)
+        hashed = blake2b(repr((self.node_shape, self.ports, self.regular, self.spare_line_edges)).encode(), digest_size=16)
         if self.regular is None:
             for array in (self.tail, self.head, self.port):
-                found.update(np.ascontiguousarray(array, np.int64).tobytes())
-        for part in self.parts:
-            found.update(part.digest)
-        return found.digest()
+                hashed.update(np.ascontiguousarray(array, np.int64).tobytes())
+        for subgraph in self.parts:
+            hashed.update(subgraph.digest)
+        return hashed.digest()
 
     @property
     def node_count(self) -> int:
@@ -97,5 +97,5 @@ class DAG:
 
     @cached_property
     def _reversed(self) -> DAG:
-        parts = tuple(part.reversed() for part in self.parts)
+        parts = tuple(subgraph.reversed() for subgraph in self.parts)
         return DAG(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names, parts, self.spare_line_edges)

@@ -92,8 +92,8 @@ def _encoded(
 ) -> Float32[np.ndarray, "rows features"]:
     """A place for each value of each column of labels, then the attributes."""
     columns = [] if labels is None else [column[:, None] == np.unique(column) for column in labels.T]
-    parts = [np.zeros((rows, 0), np.float32), *columns, *([] if attributes is None else [attributes])]
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    blocks = [np.zeros((rows, 0), np.float32), *columns, *([] if attributes is None else [attributes])]
+    return np.concatenate(blocks, axis=1).astype(np.float32)
 
 
 def _degrees(read: TUDataset) -> Float32[np.ndarray, "nodes degrees"]:

@@ -34,10 +34,10 @@ def acyclic(dag: DAG) -> bool:
 def _levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
     """Levels, -1 for nodes on cycles and behind them: part by part, so that graphs that stand in many batches are gone through
     once."""
-    nodes = sum(part.node_count for part in dag.parts)
-    edges = sum(part.edge_count for part in dag.parts)
+    nodes = sum(subgraph.node_count for subgraph in dag.parts)
+    edges = sum(subgraph.edge_count for subgraph in dag.parts)
     tail, head = (np.where(end[edges:] < 0, OPEN, end[edges:] - nodes) for end in (dag.tail, dag.head))
-    return np.concatenate([*(_levels(part) for part in dag.parts), peel(tail, head, dag.node_count - nodes)])
+    return np.concatenate([*(_levels(subgraph) for subgraph in dag.parts), peel(tail, head, dag.node_count - nodes)])
 
 
 def latest_levels(dag: DAG) -> Int64[np.ndarray, " nodes"]:
@@ -79,12 +79,12 @@ def find_cycle(tail: Int64[np.ndarray, " edges"], head: Int64[np.ndarray, " edge
     for edge in behind[::-1].tolist():
         entering[int(head[edge])] = int(tail[edge])
     node, met = int(head[behind[0]]), list[int]()
-    seen: dict[int, int] = {}
-    while node not in seen:
-        seen[node] = len(met)
+    step_of: dict[int, int] = {}
+    while node not in step_of:
+        step_of[node] = len(met)
         met.append(node)
         node = entering[node]
-    return _shortest_cycle(tail, head, behind, min(met[seen[node] :]))
+    return _shortest_cycle(tail, head, behind, min(met[step_of[node] :]))
 
 
 def _shortest_cycle(
@@ -145,12 +145,12 @@ def _peel_narrow(
 ) -> tuple[Int64[np.ndarray, " frontier"], int]:
     """Goes on, node by node, while frontiers stay narrow; updates `waiting` and `levels`, returns the next frontier."""
     start, item = out.start.data, out.item.data
-    left, found = waiting.data, levels.data
+    left, level_of = waiting.data, levels.data
     current: list[int] = frontier.tolist()
     while current and len(current) < NARROW:
         following: list[int] = []
         for node in current:
-            found[node] = level
+            level_of[node] = level
             for at in range(start[node], start[node + 1]):
                 target = item[at]
                 left[target] -= 1

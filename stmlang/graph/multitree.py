@@ -27,17 +27,17 @@ def is_multitree(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> bool:
     pending = np.bincount(line[:, 1], minlength=dag.edge_count).tolist()
     reached: dict[int, int] = {}
     for edge in _from_the_end(dag):
-        here = 1 << edge
+        edges_ahead = 1 << edge
         for after in successors[edge]:
             beyond = reached[after]
-            if here & beyond:
+            if edges_ahead & beyond:
                 return False
-            here |= beyond
+            edges_ahead |= beyond
             pending[after] -= 1
             if not pending[after]:  # no edge before it is left to ask: its set may go
                 del reached[after]
         if pending[edge]:
-            reached[edge] = here
+            reached[edge] = edges_ahead
     return True
 
 
@@ -117,18 +117,18 @@ def greedy_multitree(dag: DAG, priority: Int64[np.ndarray, " line_edges"] | None
     """
     line = dag.line_edges
     rank = straight_first(dag) if priority is None else priority
-    kept = np.zeros(len(line), bool)
+    mask = np.zeros(len(line), bool)
     before, behind = _identity_bits(dag.edge_count), _identity_bits(dag.edge_count)
     for index in np.argsort(rank, kind="stable").tolist():
         first, second = line[index].tolist()
         sources = _members(before[first])
         if np.any(behind[sources] & behind[second]):
             continue
-        kept[index] = True
+        mask[index] = True
         targets = _members(behind[second])
         behind[sources] |= behind[second]
         before[targets] |= before[first]
-    return kept
+    return mask
 
 
 def _identity_bits(count: int) -> UInt8[np.ndarray, "count bytes"]:
@@ -154,12 +154,12 @@ def reached(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> Int64[np.ndarray, " 
     heard, from_node = [0] * dag.edge_count, [0] * dag.node_count
     for edge in _from_the_end(dag):
         head, tail = int(dag.head[edge]), int(dag.tail[edge])
-        here = 0 if head == OPEN else 1 << head
+        nodes_ahead = 0 if head == OPEN else 1 << head
         for after in successors[edge]:
-            here |= heard[after]
-        heard[edge] = here
+            nodes_ahead |= heard[after]
+        heard[edge] = nodes_ahead
         if tail != OPEN:
-            from_node[tail] |= here
+            from_node[tail] |= nodes_ahead
     return np.asarray([nodes.bit_count() for nodes in from_node], np.int64)
 
 

@@ -28,8 +28,14 @@ def squares_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:
     alone = (count[pair] == 1) | (tail == OPEN) | (head == OPEN)
     order, first = np.argsort(pair, kind="stable"), np.cumsum(count) - count
     squares = first[count == 2]
-    one, other = line[order[squares]], line[order[squares + 1]]
-    alike = np.concatenate([np.stack([one[:, 0], other[:, 1]], 1), np.stack([one[:, 1], other[:, 0]], 1), line[alone]])
+    first_corner, second_corner = line[order[squares]], line[order[squares + 1]]
+    alike = np.concatenate(
+        [
+            np.stack([first_corner[:, 0], second_corner[:, 1]], 1),
+            np.stack([first_corner[:, 1], second_corner[:, 0]], 1),
+            line[alone],
+        ]
+    )
     family = components(alike[:, 0], alike[:, 1], dag.edge_count)
     kind = np.where(alone, 0, np.where(family[line[:, 0]] < family[line[:, 1]], 1, 2))
     rank = np.empty(len(line), np.int64)
@@ -48,17 +54,17 @@ def multitree(dag: DAG) -> Bool[np.ndarray, " line_edges"]:
     """
     if not dag.parts:
         return _better_of_two(dag)
-    kept = np.concatenate([multitree(part) for part in dag.parts])
-    return np.concatenate([kept, np.ones(len(dag.line_edges) - len(kept), bool)])
+    mask = np.concatenate([multitree(subgraph) for subgraph in dag.parts])
+    return np.concatenate([mask, np.ones(len(dag.line_edges) - len(mask), bool)])
 
 
 def _better_of_two(dag: DAG) -> Bool[np.ndarray, " line_edges"]:
     line = dag.line_edges
-    kept = [greedy_multitree(dag, priority(dag)) for priority in (straight_first, squares_first)]
-    if np.array_equal(kept[0], kept[1]):
-        return kept[0]
+    masks = [greedy_multitree(dag, priority(dag)) for priority in (straight_first, squares_first)]
+    if np.array_equal(masks[0], masks[1]):
+        return masks[0]
     closed = (dag.tail != OPEN) & (dag.head != OPEN)
     component = components(dag.tail[closed], dag.head[closed], dag.node_count)
-    pairs = [np.bincount(component, reached(dag, line[mask]), minlength=dag.node_count) for mask in kept]
+    pairs = [np.bincount(component, reached(dag, line[mask]), minlength=dag.node_count) for mask in masks]
     node = dag.head[line[:, 0]]
-    return np.where((pairs[1] > pairs[0])[component[node]], kept[1], kept[0])
+    return np.where((pairs[1] > pairs[0])[component[node]], masks[1], masks[0])

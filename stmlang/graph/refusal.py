@@ -14,32 +14,32 @@ def refusal(code: str, message: str, help: str, *notes: str) -> SpecError:
     return SpecError([Diagnostic(code, message, None, notes, help)])
 
 
-def kind_of(given: object) -> str:
+def kind_of(argument: object) -> str:
     """What a wrong argument is, in a word: its type."""
-    return type(given).__name__
+    return type(argument).__name__
 
 
-def shown(given: object) -> str:
+def shown(argument: object) -> str:
     """What somebody gave, as Python writes it, cut short."""
     try:
-        return shortened(repr(given))
+        return shortened(repr(argument))
     except Exception:  # such as an integer of more digits than Python writes, or an object that cannot be written
-        return kind_of(given)
+        return kind_of(argument)
 
 
-def named(given: object) -> str:
+def named(name: object) -> str:
     """The same for what is a name: a text as it is, in full."""
     try:
-        return str(given)
+        return str(name)
     except Exception:  # as above
-        return kind_of(given)
+        return kind_of(name)
 
 
-def whole(given: object) -> int | None:
+def whole(number: object) -> int | None:
     """A whole number, Python's or another library's, as Python's; None for anything else, truth values included."""
-    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
+    if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         return None
     try:
-        return index(given)
+        return index(number)
     except TypeError:  # an array of several numbers has the method, too
         return None

@@ -89,7 +89,7 @@ def state_shapes(scan: Scan, dag: DAG, *, final: bool = False) -> tuple[dict[str
     an array of length zero.
     """
     tail = edge_state_shape(scan)
-    found: list[dict[str, Shape]] = []
+    by_direction: list[dict[str, Shape]] = []
     for direction in scan.directions:
         shapes: dict[str, Shape] = {}
         for number, name in enumerate(dag.ports):
@@ -100,5 +100,5 @@ def state_shapes(scan: Scan, dag: DAG, *, final: bool = False) -> tuple[dict[str
                 edges = dag.entering if forward else dag.leaving
                 sites = (int((dag.port[edges] == number).sum()),)
             shapes[name] = (*sites, *tail)
-        found.append(shapes)
-    return tuple(found)
+        by_direction.append(shapes)
+    return tuple(by_direction)

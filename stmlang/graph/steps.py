@@ -61,15 +61,15 @@ def edge_arcs(dag: DAG) -> Arcs:
     edges, entering, line = dag.edge_count, dag.entering, dag.line_edges
     level = thrifty_levels(dag)
     initial = edges + np.arange(len(entering))
-    given = np.full(edges, NONE)
-    given[entering] = initial
+    initial_of = np.full(edges, NONE)
+    initial_of[entering] = initial
     bare = np.flatnonzero(np.bincount(line[:, 1], minlength=edges) == 0)
     edge = np.concatenate([line[:, 1], bare])
     at = _edge_times(dag, level)
     return Arcs(
         edges + len(entering),
         edges,
-        np.concatenate([line[:, 0], given[bare]]),
+        np.concatenate([line[:, 0], initial_of[bare]]),
         edge,
         edge,
         np.concatenate([np.arange(len(line)), np.full(len(bare), NONE)]),
@@ -170,7 +170,9 @@ def steps(arcs: Arcs, width: int, room: int | None = None) -> Steps:
     place = within(sizes)
     row = (np.cumsum(rows_of) - rows_of)[arcs.level[order]] + place // width
     column = place % width
-    read, number = (np.where(part < 0, pad, part)[order] for part, pad in ((arcs.read, arcs.items), (arcs.number, LARGEST)))
+    read, number = (
+        np.where(entries < 0, pad, entries)[order] for entries, pad in ((arcs.read, arcs.items), (arcs.number, LARGEST))
+    )
     least = width if roomy else 0
     edges, items = _Groups.of(arcs.edge[order], row, least), _Groups.of(arcs.write[order], row, least)
     leading = np.flatnonzero(edges.first)
@@ -271,17 +273,17 @@ def _slots(
     np.maximum.at(freed, arcs.read[order], row + 1)
     freed[arcs.final] = count + 2
     # A node without incoming edges is read, but never written, and so reads zero.
-    kept = np.flatnonzero((freed[:-1] > 0) & (written[:-1] < count + 2))
-    written, freed = written[kept], freed[kept]
+    stored = np.flatnonzero((freed[:-1] > 0) & (written[:-1] < count + 2))
+    written, freed = written[stored], freed[stored]
     change = np.bincount(written, minlength=count + 3) - np.bincount(freed, minlength=count + 3)
     slots = int(np.cumsum(change).max(initial=0))
     by_write, by_free = np.argsort(written, kind="stable"), np.argsort(freed, kind="stable")
-    turn = np.empty(len(kept), np.int64)
-    turn[by_write] = np.arange(len(kept))
-    source = np.arange(len(kept))
-    source[slots:] = turn[by_free[: len(kept) - slots]]
+    turn = np.empty(len(stored), np.int64)
+    turn[by_write] = np.arange(len(stored))
+    source = np.arange(len(stored))
+    source[slots:] = turn[by_free[: len(stored) - slots]]
     while np.any(source >= slots):
         source = source[source]
     slot = np.full(arcs.items, -1, np.int64)
-    slot[kept[by_write]] = source
+    slot[stored[by_write]] = source
     return slot, slots

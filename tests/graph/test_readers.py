@@ -345,10 +345,10 @@ def test_cyclic_citation_networks(name: str) -> None:
     graph = pajek.read(file)
     assert (len(graph.names), len(graph.tails)) == CYCLIC[name]
     with pytest.raises(SpecError) as error:
-        checked(file, graph.found())
+        checked(file, graph.parsed())
     refusal = error.value.diagnostics[0]
     assert refusal.code == "STM3405"
-    names = graph.found().names
+    names = graph.parsed().names
     assert names is not None
     steps = refusal.message.removeprefix("the graph has a cycle: ").split(" -> ")
     assert 2 <= len(steps) <= 5

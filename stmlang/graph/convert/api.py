@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from stmlang.graph.convert.finish import Converted, finish
-from stmlang.graph.convert.given import Given, Listing, checked_listing
+from stmlang.graph.convert.given import GivenGraph, Listing, checked_listing
 from stmlang.graph.convert.learning import is_dgl, is_jraph, is_pyg, of_dgl, of_edge_index, of_jraph, of_pyg
 from stmlang.graph.convert.libraries import is_networkx, is_sparse, of_networkx, of_sparse
 from stmlang.graph.convert.pairs import of_pairs
@@ -52,17 +52,17 @@ def convert(graph: Any, *, nodes: Any = None, listing: Listing | None = None, **
     if isinstance(graph, DAG | Converted):
         help = "use it as it is" if isinstance(graph, DAG) else "take its `.dag`"
         raise refusal("STM3501", f"this is a {kind_of(graph)} already", help)
-    given = None if listing is None else checked_listing(listing)
-    found = _holder(graph, given)
-    if found is None:
-        return finish(of_pairs(graph, nodes, given or "directed"), **orientation)
+    known_listing = None if listing is None else checked_listing(listing)
+    read_as_its_kind = _holder(graph, known_listing)
+    if read_as_its_kind is None:
+        return finish(of_pairs(graph, nodes, known_listing or "directed"), **orientation)
     if nodes is not None:
         help = "leave `nodes` out, and add nodes without edges to the graph"
         raise refusal("STM3503", f"{kind_of(graph)} says itself which nodes there are", help)
-    return finish(found(), **orientation)
+    return finish(read_as_its_kind(), **orientation)
 
 
-def _holder(graph: Any, listing: Listing | None) -> Callable[[], Given] | None:
+def _holder(graph: Any, listing: Listing | None) -> Callable[[], GivenGraph] | None:
     """How a graph of a library is read; None for what may be a list of edges."""
     if is_networkx(graph):
         return lambda: of_networkx(graph, listing)
@@ -79,12 +79,12 @@ def _holder(graph: Any, listing: Listing | None) -> Callable[[], Given] | None:
     return (lambda: of_jraph(graph, listing)) if is_jraph(graph) else None
 
 
-def of_undirected(graph: UndirectedGraph, listing: Listing | None) -> Given:
+def of_undirected(graph: UndirectedGraph, listing: Listing | None) -> GivenGraph:
     """Each edge once, as `read_tudataset` lists them. Raises SpecError (STM3504) where `listing` says otherwise."""
     if listing not in (None, "once"):
         message = f"an {kind_of(graph)} lists every edge once, not `{listing}`"
         raise refusal("STM3504", message, "leave `listing` out")
-    return Given(graph.edges, range(graph.node_count), "once")
+    return GivenGraph(graph.edges, range(graph.node_count), "once")
 
 
 def from_edges(

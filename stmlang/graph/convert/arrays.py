@@ -15,17 +15,17 @@ NODE_BYTES = 48
 """Bytes held for each node while a graph is numbered and oriented."""
 
 
-def array_of(given: object, what: str) -> np.ndarray[Any, Any]:
+def array_of(source: object, what: str) -> np.ndarray[Any, Any]:
     """An array from what has one. Raises SpecError (STM3502) for what cannot be read here, for masks and for records."""
-    if isinstance(given, np.ma.MaskedArray):
+    if isinstance(source, np.ma.MaskedArray):
         raise refusal("STM3502", f"{what} are an array with a mask", "leave out what is masked: `edges.compressed()`")
     for away in ("detach", "cpu"):  # a tensor of PyTorch with a gradient, or on another device, is no array yet
-        if hasattr(type(given), away):
-            given = getattr(given, away)()
+        if hasattr(type(source), away):
+            source = getattr(source, away)()
     try:
-        array: np.ndarray[Any, Any] = np.asarray(given)
+        array: np.ndarray[Any, Any] = np.asarray(source)
     except (TypeError, ValueError, RuntimeError):
-        message = f"{what} cannot be read as an array: {kind_of(given)}"
+        message = f"{what} cannot be read as an array: {kind_of(source)}"
         raise refusal("STM3502", message, "give a numpy array, rows of one length") from None
     if array.dtype.names is not None:
         raise refusal("STM3502", f"{what} are an array of records, {array.dtype}", "give an array of node numbers")

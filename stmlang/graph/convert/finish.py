@@ -10,7 +10,7 @@ from jaxtyping import Int64
 
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.condense import strong_components
-from stmlang.graph.convert.given import Given
+from stmlang.graph.convert.given import GivenGraph
 from stmlang.graph.convert.senses import refuse_contradiction
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle
@@ -39,7 +39,7 @@ class Converted:
     __repr__ = short.fields
 
 
-def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bool = False) -> Converted:
+def finish(graph: GivenGraph, order: Order | None = None, seed: int = 0, condense: bool = False) -> Converted:
     """The DAG of a graph, edges in the order in which they were given.
 
     Undirected edges lead from the node that comes first in `order` (by default `index`), which `orient` explains. `condense`
@@ -47,17 +47,17 @@ def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bo
     SpecError: STM3504 for an order of directed edges and for undirected ones that are not listed as said, STM3505
     for cycles, edges from a node to itself and a `condense` that is no truth value, STM3506 for an unknown order.
     """
-    order, seed = _checked_order(given, order, seed)
+    order, seed = _checked_order(graph, order, seed)
     _refuse_no_truth_value(condense)
-    refuse_contradiction(given)
-    tail, head = given.ends[:, 0], given.ends[:, 1]
-    edge, count = np.arange(len(tail)), len(given.ids)
-    if given.listing != "directed":
+    refuse_contradiction(graph)
+    tail, head = graph.ends[:, 0], graph.ends[:, 1]
+    edge, count = np.arange(len(tail)), len(graph.ids)
+    if graph.listing != "directed":
         # Each edge once and none from a node to itself, so that the order does not depend on how edges are listed.
-        single = tail != head if given.listing == "once" else tail < head
-        rank = node_rank(given.ends[single], count, order, seed)
+        single = tail != head if graph.listing == "once" else tail < head
+        rank = node_rank(graph.ends[single], count, order, seed)
         against = rank[tail] > rank[head]
-        if given.listing == "twice":
+        if graph.listing == "twice":
             edge = np.flatnonzero(~against)
             tail, head = tail[edge], head[edge]
         else:
@@ -67,9 +67,9 @@ def finish(given: Given, order: Order | None = None, seed: int = 0, condense: bo
         between = node[tail] != node[head]
         edge, tail, head = edge[between], node[tail[between]], node[head[between]]
     else:
-        _refuse_cycle(given, tail, head)
-    dag = ragged_dag(int(node.max(initial=-1)) + 1, tail, head, _names(given, node))
-    return Converted(dag, edge, node, given.ids)
+        _refuse_cycle(graph, tail, head)
+    dag = ragged_dag(int(node.max(initial=-1)) + 1, tail, head, _names(graph, node))
+    return Converted(dag, edge, node, graph.ids)
 
 
 def _refuse_no_truth_value(condense: object) -> None:
@@ -79,24 +79,24 @@ def _refuse_no_truth_value(condense: object) -> None:
         raise refusal("STM3505", message, "write `condense=True` or leave it out")
 
 
-def _checked_order(given: Given, order: object, seed: object) -> tuple[Order, int]:
-    if order is not None and given.listing == "directed":
+def _checked_order(graph: GivenGraph, order: object, seed: object) -> tuple[Order, int]:
+    if order is not None and graph.listing == "directed":
         message = f"the edges are directed, so `order={shown(order)}` has nothing to orient"
         help = 'leave `order` out; or say that the edges are undirected, `listing="once"`, or "twice" if listed in both senses'
         raise refusal("STM3504", message, help)
     return "index" if order is None else checked_order(order), checked_seed(seed)
 
 
-def _refuse_cycle(given: Given, tail: Edges, head: Edges) -> None:
+def _refuse_cycle(graph: GivenGraph, tail: Edges, head: Edges) -> None:
     """Prints a shortest cycle. Oriented edges have none but from a node to itself."""
     loops = np.flatnonzero(tail == head)
-    if given.listing != "directed":
+    if graph.listing != "directed":
         cycle = (int(loops[0]),) if loops.size else None
     else:
-        cycle = find_cycle(tail, head, len(given.ids))
+        cycle = find_cycle(tail, head, len(graph.ids))
     if cycle is None:
         return
-    shown = cycle_text([given.called(int(tail[edge])) for edge in cycle])
+    shown = cycle_text([graph.called(int(tail[edge])) for edge in cycle])
     notes = ["a scan needs an order in which every node comes after the nodes that lead to it"]
     if len(cycle) == 2:
         notes.append('if every edge is listed in both senses, the graph is undirected: `listing="twice"`')
@@ -104,12 +104,12 @@ def _refuse_cycle(given: Given, tail: Edges, head: Edges) -> None:
     raise refusal("STM3505", f"the graph has a cycle: {shown}", help, *notes)
 
 
-def _names(given: Given, node: Int64[np.ndarray, " given"]) -> tuple[str, ...] | None:
+def _names(graph: GivenGraph, node: Int64[np.ndarray, " given"]) -> tuple[str, ...] | None:
     """Names of the nodes of the DAG, all different, from those of the least nodes that went into them."""
-    if isinstance(given.ids, range):
+    if isinstance(graph.ids, range):
         return None
     _, first, sizes = np.unique(node, return_index=True, return_counts=True)
     names: list[str] = []
     for place, size in zip(first.tolist(), sizes.tolist(), strict=True):
-        names.append(named(given.ids[place]) + (f" and {size - 1} more" if size > 1 else ""))
+        names.append(named(graph.ids[place]) + (f" and {size - 1} more" if size > 1 else ""))
     return distinct(names)

@@ -28,7 +28,7 @@ INSTEAD = {
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class GivenGraph:
     """Edges between numbered nodes, in the order in which they were given. `ids` are the user's names of the nodes by number,
     a range where these are the numbers themselves."""
 
@@ -47,11 +47,11 @@ def numbers_or(ids: tuple[Hashable, ...]) -> Sequence[Hashable]:
     return range(len(ids)) if plain else ids
 
 
-def checked_listing(given: object) -> Listing:
+def checked_listing(listing: object) -> Listing:
     """A way of listing. Raises SpecError (STM3504) for anything else."""
     for known in LISTINGS:
-        if isinstance(given, str) and given == known:
+        if isinstance(listing, str) and listing == known:
             return known
     names = listed([f'"{name}"' for name in LISTINGS])
-    help = did_you_mean(given, LISTINGS, 'listing="{}"', INSTEAD) or f"say {names}"
-    raise refusal("STM3504", f"edges cannot be listed as {shown(given)}", help, f"`listing` is {names}")
+    help = did_you_mean(listing, LISTINGS, 'listing="{}"', INSTEAD) or f"say {names}"
+    raise refusal("STM3504", f"edges cannot be listed as {shown(listing)}", help, f"`listing` is {names}")

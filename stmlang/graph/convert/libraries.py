@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stmlang.graph.convert.arrays import integer_ends, numbered
-from stmlang.graph.convert.given import Given, Listing, numbers_or
+from stmlang.graph.convert.given import GivenGraph, Listing, numbers_or
 from stmlang.graph.limits import refuse_above_largest
 from stmlang.graph.refusal import kind_of, refusal
 
@@ -26,7 +26,7 @@ def is_sparse(graph: object) -> bool:
     return hasattr(type(graph), "tocoo") and hasattr(graph, "shape")
 
 
-def of_networkx(graph: Any, listing: Listing | None) -> Given:
+def of_networkx(graph: Any, listing: Listing | None) -> GivenGraph:
     """Nodes in the order of `graph.nodes`, edges in that of `graph.edges`; their attributes are left alone.
 
     Raises SpecError: STM3501 for another type, STM3504 where `listing` contradicts the kind of graph.
@@ -44,10 +44,10 @@ def of_networkx(graph: Any, listing: Listing | None) -> Given:
     refuse_above_largest("edges", graph.number_of_edges())
     number = {name: place for place, name in enumerate(ids)}
     ends = np.fromiter(map(number.__getitem__, chain.from_iterable(graph.edges())), np.int64).reshape(-1, 2)
-    return Given(ends, numbers_or(ids), listing or ("directed" if directed else "once"))
+    return GivenGraph(ends, numbers_or(ids), listing or ("directed" if directed else "once"))
 
 
-def of_sparse(matrix: Any, listing: Listing) -> Given:
+def of_sparse(matrix: Any, listing: Listing) -> GivenGraph:
     """An adjacency matrix: the entry in row `i` and column `j` is an edge from node `i` to node `j`.
 
     Every entry that is stored is an edge, zeros and repeated ones included, in the order of `matrix.tocoo()`. Raises SpecError:
@@ -63,4 +63,4 @@ def of_sparse(matrix: Any, listing: Listing) -> Given:
         raise refusal("STM3502", message, "give a square matrix")
     entries = matrix.tocoo()
     ends = integer_ends(np.stack([np.asarray(entries.row), np.asarray(entries.col)], axis=1))
-    return Given(ends, numbered(ends, int(shape[0]), "in another form"), listing)
+    return GivenGraph(ends, numbered(ends, int(shape[0]), "in another form"), listing)

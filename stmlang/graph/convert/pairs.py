@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.convert.arrays import array_of, beyond, integer_ends, numbered
-from stmlang.graph.convert.given import Given, Listing, numbers_or
+from stmlang.graph.convert.given import GivenGraph, Listing, numbers_or
 from stmlang.graph.limits import LARGEST, refuse_above_largest
 from stmlang.graph.refusal import kind_of, named, refusal, shown, whole
 from stmlang.source.diagnostic import SpecError
@@ -21,7 +21,7 @@ PAIRS = "give pairs, `[(tail, head), ...]`"
 UNORDERED: tuple[type, ...] = (set, frozenset)
 
 
-def of_pairs(edges: object, nodes: object, listing: Listing) -> Given:
+def of_pairs(edges: object, nodes: object, listing: Listing) -> GivenGraph:
     """Edges from pairs of ids. `nodes` is the number of nodes, or their ids in the order of their numbers, or None.
 
     Where all ids are whole numbers and `nodes` is no list, they are the numbers of the nodes, which without `nodes` go up to
@@ -39,7 +39,7 @@ def of_pairs(edges: object, nodes: object, listing: Listing) -> Given:
     return _of_ids(flat, kinds, nodes, listing)
 
 
-def _of_array(edges: object, nodes: object, listing: Listing) -> Given:
+def _of_array(edges: object, nodes: object, listing: Listing) -> GivenGraph:
     array = array_of(edges, "the edges")
     if array.ndim == 1 and not array.size:
         array = array.reshape(0, 2)
@@ -60,12 +60,12 @@ def _is_count(nodes: object) -> bool:
     return nodes is None or whole(nodes) is not None
 
 
-def _of_numbers(ends: Int64[np.ndarray, "edges 2"], nodes: object, listing: Listing) -> Given:
+def _of_numbers(ends: Int64[np.ndarray, "edges 2"], nodes: object, listing: Listing) -> GivenGraph:
     """Edges between numbers, with the number of nodes or None."""
-    return Given(ends, numbered(ends, whole(nodes), "`nodes=[...]`"), listing)
+    return GivenGraph(ends, numbered(ends, whole(nodes), "`nodes=[...]`"), listing)
 
 
-def _of_ids(flat: list[Any], kinds: set[type[Any]], nodes: object, listing: Listing) -> Given:
+def _of_ids(flat: list[Any], kinds: set[type[Any]], nodes: object, listing: Listing) -> GivenGraph:
     """Edges between ids of any kind, end after end, numbered as `nodes` lists them or by first appearance."""
     _refuse_kinds(flat, kinds, _edge)
     number = _numbers(flat, _edge) if nodes is None else _listed(nodes)
@@ -78,7 +78,7 @@ def _of_ids(flat: list[Any], kinds: set[type[Any]], nodes: object, listing: List
         place = next(place for place, name in enumerate(flat) if name not in number)
         message = f"{_edge(place)} names node {quoted(named(flat[place]))}, which `nodes` does not list"
         raise refusal("STM3503", message, "list it, or leave the edge out") from None
-    return Given(ends, numbers_or(tuple(number)), listing)
+    return GivenGraph(ends, numbers_or(tuple(number)), listing)
 
 
 def _listed(nodes: object) -> dict[Hashable, int]:
@@ -128,12 +128,12 @@ def _flat(edges: object) -> list[Any]:
     return list(chain.from_iterable(pairs))
 
 
-def _list(given: object) -> list[Any] | None:
+def _list(argument: object) -> list[Any] | None:
     """What somebody gave as a list, None where it is none, or has no order."""
-    if isinstance(given, (str, bytes, Mapping, *UNORDERED)):
+    if isinstance(argument, (str, bytes, Mapping, *UNORDERED)):
         return None
     try:
-        return list(cast("Iterable[Any]", given.tolist() if isinstance(given, np.ndarray) else given))
+        return list(cast("Iterable[Any]", argument.tolist() if isinstance(argument, np.ndarray) else argument))
     except TypeError:
         return None
 

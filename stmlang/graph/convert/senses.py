@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.convert.given import Given, Listing
+from stmlang.graph.convert.given import GivenGraph, Listing
 from stmlang.graph.refusal import refusal
 
 NEVER = np.iinfo(np.int64).max
@@ -18,28 +18,31 @@ def listing_of(ends: Int64[np.ndarray, "edges 2"], nodes: int) -> Listing:
     return "twice" if len(tail) and paired else "directed"
 
 
-def refuse_contradiction(given: Given) -> None:
+def refuse_contradiction(graph: GivenGraph) -> None:
     """Refuses undirected edges that are not listed as said, by the first one that is not (STM3504).
 
     Edges from a node to itself have one sense and are left to others. Edges that are listed several times in the same sense are
     parallel.
     """
-    if given.listing == "directed":
+    if graph.listing == "directed":
         return
-    place = np.flatnonzero(given.ends[:, 0] != given.ends[:, 1])
-    tail, head = given.ends[place].T
-    joined = np.minimum(tail, head) * len(given.ids) + np.maximum(tail, head)
+    place = np.flatnonzero(graph.ends[:, 0] != graph.ends[:, 1])
+    tail, head = graph.ends[place].T
+    joined = np.minimum(tail, head) * len(graph.ids) + np.maximum(tail, head)
     pairs, pair = np.unique(joined, return_inverse=True)
     sense = 2 * pair + (tail > head)
     counts = np.bincount(sense, minlength=2 * len(pairs)).reshape(-1, 2)
-    if given.listing == "once":
-        _refuse_both(given, place, sense, counts)
+    if graph.listing == "once":
+        _refuse_both(graph, place, sense, counts)
     else:
-        _refuse_unequal(given, place, pair, counts)
+        _refuse_unequal(graph, place, pair, counts)
 
 
 def _refuse_both(
-    given: Given, place: Int64[np.ndarray, " edges"], sense: Int64[np.ndarray, " edges"], counts: Int64[np.ndarray, "pairs 2"]
+    graph: GivenGraph,
+    place: Int64[np.ndarray, " edges"],
+    sense: Int64[np.ndarray, " edges"],
+    counts: Int64[np.ndarray, "pairs 2"],
 ) -> None:
     """Refuses the first edge that comes after one in the other sense."""
     first = np.full(counts.size, NEVER, np.int64)
@@ -47,9 +50,9 @@ def _refuse_both(
     later = first.reshape(-1, 2).max(axis=1, initial=0)
     if not later.size or int(later.min()) == NEVER:
         return
-    found = int(later.argmin())
-    before, edge = sorted(first[2 * found : 2 * found + 2].tolist())
-    message = f"edge {edge}, {_written(given, edge)}, is edge {before} in the other sense, and listed `once` is in one sense"
+    first_pair = int(later.argmin())
+    before, edge = sorted(first[2 * first_pair : 2 * first_pair + 2].tolist())
+    message = f"edge {edge}, {_written(graph, edge)}, is edge {before} in the other sense, and listed `once` is in one sense"
     if (counts[:, 0] == counts[:, 1]).all():
         raise refusal("STM3504", message, 'every edge is listed in both senses here: say `listing="twice"`')
     help = "leave one of the two out, and others like it"
@@ -57,22 +60,25 @@ def _refuse_both(
 
 
 def _refuse_unequal(
-    given: Given, place: Int64[np.ndarray, " edges"], pair: Int64[np.ndarray, " edges"], counts: Int64[np.ndarray, "pairs 2"]
+    graph: GivenGraph,
+    place: Int64[np.ndarray, " edges"],
+    pair: Int64[np.ndarray, " edges"],
+    counts: Int64[np.ndarray, "pairs 2"],
 ) -> None:
     """Refuses the first edge that is not listed as often in the other sense."""
     wrong = np.flatnonzero(counts[pair, 0] != counts[pair, 1])
     if not wrong.size:
         return
     edge = int(place[wrong[0]])
-    one, other = counts[pair[wrong[0]]].tolist()
-    times = (other, one) if given.ends[edge, 0] > given.ends[edge, 1] else (one, other)
-    message = f"edge {edge}, {_written(given, edge)}, is listed {times[0]} x, its reverse {times[1]} x"
+    forward, backward = counts[pair[wrong[0]]].tolist()
+    times = (backward, forward) if graph.ends[edge, 0] > graph.ends[edge, 1] else (forward, backward)
+    message = f"edge {edge}, {_written(graph, edge)}, is listed {times[0]} x, its reverse {times[1]} x"
     if (counts == 0).any(axis=1).all():
         raise refusal("STM3504", message, 'no edge is listed in both senses here: say `listing="once"`, or "directed"')
     raise refusal("STM3504", message, "list every edge as often in one sense as in the other")
 
 
-def _written(given: Given, edge: int) -> str:
+def _written(graph: GivenGraph, edge: int) -> str:
     """An edge as its user would write it."""
-    tail, head = given.ends[edge].tolist()
-    return f"{given.called(tail)} -> {given.called(head)}"
+    tail, head = graph.ends[edge].tolist()
+    return f"{graph.called(tail)} -> {graph.called(head)}"

@@ -30,7 +30,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from stmlang.graph.readers.table import integers, line_count
-from stmlang.graph.readers.text import MOST_IMPLIED, Found, GraphFile, Place, named
+from stmlang.graph.readers.text import MOST_IMPLIED, GraphFile, ParsedGraph, Place, named
 from stmlang.source.span import SourceFile
 
 _HEADER = re.compile(r"(?:aag|aig)((?: [0-9]{1,12}){5,9})")
@@ -82,11 +82,11 @@ class _Circuit:
         return None if line is None else self.file.line_at(line + number)
 
 
-def read(file: GraphFile) -> Found:
+def read(file: GraphFile) -> ParsedGraph:
     return gates(file)[0]
 
 
-def gates(file: GraphFile) -> tuple[Found, list[str], Bool[np.ndarray, " edges"]]:
+def gates(file: GraphFile) -> tuple[ParsedGraph, list[str], Bool[np.ndarray, " edges"]]:
     """The graph, what each node is, and which edges invert what they carry.
 
     Nodes are `INPUT` or `AND`, or `FALSE` where a gate has a fanin that is constantly false: the edges of all others are
@@ -96,25 +96,25 @@ def gates(file: GraphFile) -> tuple[Found, list[str], Bool[np.ndarray, " edges"]
     _refuse_wrong_literals(circuit)
     defined = np.concatenate([circuit.inputs, circuit.gates[:, 0]])
     fanins = circuit.gates[:, 1:].reshape(-1)
-    kept = np.flatnonzero(fanins > 1)
-    tail, head = _nodes(defined, fanins[kept]), len(circuit.inputs) + kept // 2
+    connected = np.flatnonzero(fanins > 1)
+    tail, head = _nodes(defined, fanins[connected]), len(circuit.inputs) + connected // 2
     undefined = np.flatnonzero(tail < 0)
     if undefined.size:
-        edge = int(kept[undefined[0]])
+        edge = int(connected[undefined[0]])
         _refuse_undefined(circuit, int(fanins[edge]), circuit.at("gate", edge // 2))
-    found = named(_names_of_nodes(circuit, defined), tail, head, lambda edge: circuit.at("gate", int(kept[edge]) // 2))
+    graph = named(_names_of_nodes(circuit, defined), tail, head, lambda edge: circuit.at("gate", int(connected[edge]) // 2))
     kinds = ["FALSE" if false else "AND" for false in (circuit.gates[:, 1:] == 0).any(axis=1)]
-    return found, ["INPUT"] * len(circuit.inputs) + kinds, fanins[kept] % 2 == 1
+    return graph, ["INPUT"] * len(circuit.inputs) + kinds, fanins[connected] % 2 == 1
 
 
 def _header(file: GraphFile) -> _Header:
     """The counts. Refuses latches (STM3414) and more inputs of a binary file than it may stand for (STM3413)."""
     at = file.line_at(1)
-    found = _HEADER.fullmatch(file.source.line(1))
-    if found is None:
+    match = _HEADER.fullmatch(file.source.line(1))
+    if match is None:
         help = "an AIGER file begins with `aag M I L O A` or `aig M I L O A`, five counts"
         file.refuse("STM3403", "this is no header of an AIGER file", at, help)
-    largest, inputs, latches, outputs, gates, bad, constraints, *later = (*map(int, found.group(1).split()), 0, 0, 0, 0)
+    largest, inputs, latches, outputs, gates, bad, constraints, *later = (*map(int, match.group(1).split()), 0, 0, 0, 0)
     if latches:
         help = "unroll it over as many steps as are needed, or make the outputs of its latches inputs"
         file.refuse("STM3414", f"this circuit has {latches:,} latches", at, help)
@@ -138,8 +138,8 @@ def _text(file: GraphFile) -> _Circuit:
     inputs = integers(file, " ", 1, 2, header.inputs)[:, 0]
     marked = integers(file, " ", 1, 2 + header.inputs, header.marked)[:, 0]
     gates = integers(file, " ", 3, 2 + header.inputs + header.marked, header.gates)
-    rest = (*file.source.line_starts, len(file.text))[needed]
-    return _Circuit(file, header, inputs, marked, gates, _symbols(file, header, file.text[rest:], rest))
+    symbols_start = (*file.source.line_starts, len(file.text))[needed]
+    return _Circuit(file, header, inputs, marked, gates, _symbols(file, header, file.text[symbols_start:], symbols_start))
 
 
 def _binary(file: GraphFile, content: bytes) -> _Circuit:
@@ -173,8 +173,8 @@ def _decoded(content: bytes) -> str:
 
 def _numbers(file: GraphFile, gates: int, content: bytes) -> tuple[Int64[np.ndarray, " numbers"], int]:
     """Two numbers for each gate, seven bits a byte, low ones first, and where they end."""
-    data = np.frombuffer(content, np.uint8)
-    last = np.flatnonzero(data < 128)[: 2 * gates] if gates else np.empty(0, np.int64)
+    octets = np.frombuffer(content, np.uint8)
+    last = np.flatnonzero(octets < 128)[: 2 * gates] if gates else np.empty(0, np.int64)
     if len(last) < 2 * gates:
         file.refuse("STM3403", f"the file ends within its {gates:,} gates", None)
     size = np.diff(last, prepend=-1)
@@ -182,14 +182,14 @@ def _numbers(file: GraphFile, gates: int, content: bytes) -> tuple[Int64[np.ndar
         file.refuse("STM3403", f"the gate {int(size.argmax()) // 2 + 1:,} holds a number of too many bytes", None)
     end = int(last[-1]) + 1 if gates else 0
     place = np.arange(end) - np.repeat(last - size + 1, size)
-    parts = (data[:end].astype(np.int64) & 127) << (7 * place)
-    return np.add.reduceat(parts, last - size + 1) if gates else last, end
+    digits = (octets[:end].astype(np.int64) & 127) << (7 * place)
+    return np.add.reduceat(digits, last - size + 1) if gates else last, end
 
 
 def _symbols(file: GraphFile, header: _Header, text: str, start: int | None) -> dict[str, str]:
     """The names in the symbol table. `start` is where its text begins in that of the file."""
     counts = {"i": header.inputs, **header.marks}
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     end = len(text.rstrip("\r\n"))
     for line in _LINE.finditer(text, 0, end):
         if line.group(1) == "c" or line.start() == end:
@@ -204,21 +204,21 @@ def _symbols(file: GraphFile, header: _Header, text: str, start: int | None) -> 
         if int(number) >= counts[kind]:
             file.refuse("STM3408", f"`{kind}{number}` is named and is not there", at, "inputs and outputs count from 0")
         key = f"{kind}{int(number)}"
-        if key in found:
+        if key in names:
             file.refuse("STM3409", f"`{key}` is named twice", at, "remove one of the two names")
-        found[key] = name
-    return found
+        names[key] = name
+    return names
 
 
 def _refuse_wrong_literals(circuit: _Circuit) -> None:
     """Refuses literals beyond the largest variable and definitions of none (STM3403), and two of one variable (STM3409)."""
     largest = 2 * circuit.header.largest + 1
-    parts: tuple[tuple[_Kind, Int64[np.ndarray, "lines columns"]], ...] = (
+    literals_by_kind: tuple[tuple[_Kind, Int64[np.ndarray, "lines columns"]], ...] = (
         ("input", circuit.inputs[:, None]),
         ("mark", circuit.marked[:, None]),
         ("gate", circuit.gates),
     )
-    for kind, literals in parts:
+    for kind, literals in literals_by_kind:
         wrong = np.argwhere((literals < 0) | (literals > largest))
         if wrong.size:
             message = f"`{literals[tuple(wrong[0])]}` is no literal: the largest is `{largest}`"

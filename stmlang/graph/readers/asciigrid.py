@@ -59,16 +59,16 @@ def codes(file: GraphFile, convention: Convention | None) -> UInt8[np.ndarray, "
     # Grids hold few different words. An infinite number means nothing.
     meant = {word: float(word) if NUMBER.fullmatch(word) else inf for word in set(words)}
     values = np.fromiter(map(meant.__getitem__, words), np.float64, len(words))
-    found = coded(values, convention, empty)
+    grid = coded(values, convention, empty)
     for null in nulls:
-        found[np.fromiter((word == null for word in words), bool, len(words))] = EMPTY
-    wrong = np.flatnonzero(found == WRONG)
+        grid[np.fromiter((word == null for word in words), bool, len(words))] = EMPTY
+    wrong = np.flatnonzero(grid == WRONG)
     if wrong.size:
         cell = int(wrong[0])
-        help = advice(convention, np.unique(values[found != EMPTY]).tolist())
+        help = advice(convention, np.unique(values[grid != EMPTY]).tolist())
         message = f"`{words[cell]}` is no flow direction of {convention.name}"
         file.refuse("STM3403", message, value_at(file, cell), help, (convention.rule,))
-    return found.reshape(shape)
+    return grid.reshape(shape)
 
 
 def value_at(file: GraphFile, cell: int) -> Place:
@@ -93,25 +93,27 @@ def _entries(file: GraphFile) -> Iterator[re.Match[str]]:
 
 def _header(file: GraphFile) -> _Header:
     """The header. Refuses keywords that are not known, doubled, or of another header than the first."""
-    found: dict[str, Place] = {}
+    entries: dict[str, Place] = {}
     grass, end = False, 0
     for entry in _entries(file):
         key, at = entry[1].lower(), entry.span(1)
-        if not found:
+        if not entries:
             grass = ":" in entry[2]
         keys = _GRASS_KEYS if grass else _ESRI_KEYS
         if key not in keys or (":" in entry[2]) != grass:
-            help = f"keywords are {', '.join(f'{one}:' if grass else one for one in keys)}"
+            help = f"keywords are {', '.join(f'{keyword}:' if grass else keyword for keyword in keys)}"
             file.refuse("STM3403", f"`{entry[1]}` is no keyword of this header", at, help)
-        if key in found:
-            file.refuse("STM3403", f"`{entry[1]}` stands here twice", at, "remove one", (), (found[key], "the first one"))
-        found[key], end = entry.span(3), entry.end()
-    for one, other in (("xllcorner", "xllcenter"), ("yllcorner", "yllcenter"), ("cellsize", "dx"), ("cellsize", "dy")):
-        if one in found and other in found:
-            earlier = (found[one], "the other one")
-            file.refuse("STM3403", f"`{one}` and `{other}` exclude one another", found[other], "remove one", (), earlier)
-    _check_numbers(file, grass, found)
-    return _Header(grass, found, end)
+        if key in entries:
+            file.refuse("STM3403", f"`{entry[1]}` stands here twice", at, "remove one", (), (entries[key], "the first one"))
+        entries[key], end = entry.span(3), entry.end()
+    for keyword, excluded in (("xllcorner", "xllcenter"), ("yllcorner", "yllcenter"), ("cellsize", "dx"), ("cellsize", "dy")):
+        if keyword in entries and excluded in entries:
+            earlier = (entries[keyword], "the other one")
+            file.refuse(
+                "STM3403", f"`{keyword}` and `{excluded}` exclude one another", entries[excluded], "remove one", (), earlier
+            )
+    _check_numbers(file, grass, entries)
+    return _Header(grass, entries, end)
 
 
 def _check_numbers(file: GraphFile, grass: bool, entries: dict[str, Place]) -> None:
@@ -139,7 +141,7 @@ def _empty(file: GraphFile, header: _Header, convention: Convention) -> tuple[tu
     return (number(file, text, "value of cells without data", at),), nulls
 
 
-def _announced(file: GraphFile, header: _Header, found: int) -> tuple[int, int]:
+def _announced(file: GraphFile, header: _Header, value_count: int) -> tuple[int, int]:
     """The shape that a header announces. Refuses another number of values."""
     sizes: list[int] = []
     for key in ("rows", "cols") if header.grass else ("nrows", "ncols"):
@@ -151,14 +153,14 @@ def _announced(file: GraphFile, header: _Header, found: int) -> tuple[int, int]:
             file.refuse("STM3403", f"`{file.text[slice(*at)]}` is no number of cells", at)
         sizes.append(int(file.text[slice(*at)]))
     rows, columns = sizes
-    if rows * columns != found:
-        _refuse_count(file, header, rows, columns, found)
+    if rows * columns != value_count:
+        _refuse_count(file, header, rows, columns, value_count)
     return rows, columns
 
 
-def _refuse_count(file: GraphFile, header: _Header, rows: int, columns: int, found: int) -> None:
+def _refuse_count(file: GraphFile, header: _Header, rows: int, columns: int, value_count: int) -> None:
     """Refuses too few or too many values: at the first line of another length, if lines are rows, or where they end."""
-    message = f"the header announces {rows:,} x {columns:,} cells, and there are {found:,}"
+    message = f"the header announces {rows:,} x {columns:,} cells, and there are {value_count:,}"
     announced = (header.entries["cols" if header.grass else "ncols"], "announced here")
     lines = [(line.span(), len(line.group().split())) for line in _LINE.finditer(file.text, header.end)]
     if len(lines) == rows:
@@ -166,7 +168,7 @@ def _refuse_count(file: GraphFile, header: _Header, rows: int, columns: int, fou
             if size != columns:
                 note = f"this line has {size:,} values, not {columns:,}"
                 file.refuse("STM3403", message, at, "correct the line or the header", (note,), announced)
-    if found > rows * columns:
+    if value_count > rows * columns:
         at = value_at(file, rows * columns)
         file.refuse("STM3403", message, at, "remove what follows from here on, or correct the header", (), announced)
     end = len(file.text.rstrip())

@@ -105,21 +105,21 @@ def _gate(file: GraphFile, tokens: Iterator[Token]) -> tuple[str, list[Token]]:
 
 def _signals(file: GraphFile, tokens: Iterator[Token], bracket: Token, kind: str, least: int, most: int | None) -> list[Token]:
     """The signals up to the bracket that closes, with commas between them. Refuses too few and too many."""
-    found: list[Token] = []
+    signals: list[Token] = []
     token = next(tokens)
     while token[1] != ")":
-        if found:
+        if signals:
             if token[1] != ",":
                 _wrong(file, token, "`,` or `)`")
             token = next(tokens)
         _word(file, token, "a signal")
-        found.append(token)
+        signals.append(token)
         token = next(tokens)
-    if len(found) < least or (most is not None and len(found) > most):
+    if len(signals) < least or (most is not None and len(signals) > most):
         count = f"{least}" if least == most else f"at least {least}" if most is None else f"at most {most}"
         at = (bracket[2][0], token[2][1])
-        file.refuse("STM3403", f"`{kind}` of {len(found)} signals: it takes {count}", at)
-    return found
+        file.refuse("STM3403", f"`{kind}` of {len(signals)} signals: it takes {count}", at)
+    return signals
 
 
 def _word(file: GraphFile, token: Token, what: str) -> str:
@@ -128,16 +128,16 @@ def _word(file: GraphFile, token: Token, what: str) -> str:
     return token[1]
 
 
-def _wrong(file: GraphFile, token: Token, wanted: str) -> NoReturn:
+def _wrong(file: GraphFile, token: Token, expected: str) -> NoReturn:
     shown = "the end of the file" if token[0] == "end" else f"`{token[1]}`"
-    file.refuse("STM3403", f"{shown} where {wanted} is expected", token[2], HELP)
+    file.refuse("STM3403", f"{shown} where {expected} is expected", token[2], HELP)
 
 
 def _tokens(file: GraphFile) -> Iterator[Token]:
     """The tokens of the text, without comments, and as often as it is asked for behind them the end of the file."""
-    for found in _TOKEN.finditer(file.text):
-        if found.lastgroup != "skip":
-            yield found.lastgroup or "", found.group(), found.span()
+    for match in _TOKEN.finditer(file.text):
+        if match.lastgroup != "skip":
+            yield match.lastgroup or "", match.group(), match.span()
     end = len(file.text.rstrip())
     while True:
         yield "end", "", (end, end)

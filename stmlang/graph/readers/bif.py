@@ -56,23 +56,23 @@ class _Words:
 
     def move(self) -> None:
         """Looks at the next word."""
-        while (found := _TOKEN.search(self.file.text, self.place)) is not None and found.lastgroup == "skip":
-            self.place = found.end()
-        if found is None:
+        while (match := _TOKEN.search(self.file.text, self.place)) is not None and match.lastgroup == "skip":
+            self.place = match.end()
+        if match is None:
             self.next = None
             return
-        at, self.place = found.span(), found.end()
-        match found.lastgroup:
+        at, self.place = match.span(), match.end()
+        match match.lastgroup:
             case "open":
                 self.file.refuse("STM3403", "this `/*` is never closed", at)
             case "quoted":
-                self.next = _Token("quoted", found.group("quoted"), at)
+                self.next = _Token("quoted", match.group("quoted"), at)
             case "word":
-                self.next = _Token("word", found.group(), at)
+                self.next = _Token("word", match.group(), at)
             case _:
-                if found.group() == '"':
+                if match.group() == '"':
                     self.file.refuse("STM3403", 'this `"` is never closed', at)
-                self.next = _Token(found.group(), found.group(), at)
+                self.next = _Token(match.group(), match.group(), at)
 
     def take(self, at: Place) -> _Token:
         """The next word. Refuses the end of the file, at the block that it leaves open."""
@@ -89,11 +89,11 @@ class _Words:
         self.move()
         return True
 
-    def expect(self, wanted: str, at: Place) -> _Token:
+    def expect(self, expected: str, at: Place) -> _Token:
         """A sign, or a word of the language."""
         token = self.take(at)
-        if token.kind == "quoted" or token.text != wanted:
-            self.wrong(token, f"`{wanted}`")
+        if token.kind == "quoted" or token.text != expected:
+            self.wrong(token, f"`{expected}`")
         return token
 
     def name(self, what: str, at: Place) -> _Token:
@@ -102,8 +102,8 @@ class _Words:
             self.wrong(token, what)
         return token
 
-    def wrong(self, token: _Token, wanted: str) -> NoReturn:
-        self.file.refuse("STM3403", f"`{token.text}` where {wanted} is expected", token.at)
+    def wrong(self, token: _Token, expected: str) -> NoReturn:
+        self.file.refuse("STM3403", f"`{token.text}` where {expected} is expected", token.at)
 
     def property(self) -> bool:
         """Passes over a statement `property ... ;`, if one comes next."""
@@ -121,9 +121,9 @@ class _Words:
 def _property_end(text: str, start: int) -> int | None:
     """Behind the `;` that ends the text of a property: the first one outside of quotes that are closed in their line."""
     place = start
-    while (found := _END_OR_QUOTE.search(text, place)) is not None:
-        place = found.end()
-        if found.group() == ";":
+    while (match := _END_OR_QUOTE.search(text, place)) is not None:
+        place = match.end()
+        if match.group() == ";":
             return place
         closed = _QUOTED_IN_LINE.match(text, place)
         if closed is not None:
@@ -185,13 +185,13 @@ class _Reader:
 
     def list(self, end: str, what: str, at: Place, properties: bool = False) -> list[_Token]:
         """Words up to `end`, which is taken too, with single commas between them or none."""
-        found: list[_Token] = []
+        tokens: list[_Token] = []
         while not self.words.accept(end):
-            if found and self.words.accept(","):
-                found.append(self.words.name(what, at))
-            elif not (properties and found and self.words.property()):
-                found.append(self.words.name(f"{what} or `{end}`", at))
-        return found
+            if tokens and self.words.accept(","):
+                tokens.append(self.words.name(what, at))
+            elif not (properties and tokens and self.words.property()):
+                tokens.append(self.words.name(f"{what} or `{end}`", at))
+        return tokens
 
     def probability_block(self, at: Place) -> None:
         """`probability ( child | parents ) { properties, table numbers; default numbers; ( states ) numbers; }`."""
@@ -241,13 +241,13 @@ def read(file: GraphFile) -> Graph:
 
 def _families(graph: Graph, families: list[list[_Token]]) -> None:
     """Makes the edges, once all variables are known."""
-    given: dict[int, Place] = {}
+    child_at: dict[int, Place] = {}
     for child, *parents in families:
         head = graph.known(child.text, child.at)
-        if head in given:
-            earlier = (given[head], "given here first")
+        if head in child_at:
+            earlier = (child_at[head], "given here first")
             message = f"the distribution of `{child.text}` is given twice"
             graph.file.refuse("STM3409", message, child.at, "remove one", earlier=earlier)
-        given[head] = child.at
+        child_at[head] = child.at
         for parent in parents:
             graph.edge_once(graph.known(parent.text, parent.at), head, parent.at)

@@ -36,17 +36,17 @@ def ends_of(names: Sequence[str]) -> tuple[list[int], list[int]]:
 
 def columns_named(names: Sequence[str], words: Sequence[str]) -> list[int]:
     """The columns that are named by one of these words, such as `from`, `FromNodeId`, `node_from` or `sources`."""
-    found = [_word(name) for name in names]
-    return [column for column, word in enumerate(found) if word in words or word.removesuffix("s") in words]
+    keywords = [_word(name) for name in names]
+    return [column for column, word in enumerate(keywords) if word in words or word.removesuffix("s") in words]
 
 
 def numbered_ends(names: Sequence[str]) -> tuple[int, int] | None:
     """The columns of the tail and of the head where two are numbered, `node1,node2` or `vertexB,vertexA`: the tail is the one
     that comes first so. None where there are no two such columns of one name, or more."""
-    found = [(match, column) for column, name in enumerate(names) if (match := _NUMBERED.fullmatch(name))]
-    if len(found) != 2 or len({match.group(1).lower() for match, _ in found}) != 1:
+    matches = [(match, column) for column, name in enumerate(names) if (match := _NUMBERED.fullmatch(name))]
+    if len(matches) != 2 or len({match.group(1).lower() for match, _ in matches}) != 1:
         return None
-    (first, tail), (second, head) = found
+    (first, tail), (second, head) = matches
     gap = ord(second.group(2).lower()) - ord(first.group(2).lower())
     return (tail, head) if gap == 1 else (head, tail) if gap == -1 else None
 

@@ -28,7 +28,7 @@ from stmlang.graph.readers import asciigrid, geotiff
 from stmlang.graph.readers.files import open_file, refusal
 from stmlang.graph.readers.finish import checked
 from stmlang.graph.readers.flow import EMPTY, ESRI, GRASS, PIT, STEPS, TAUDEM, Convention
-from stmlang.graph.readers.text import Found, GraphFile
+from stmlang.graph.readers.text import GraphFile, ParsedGraph
 from stmlang.source import short
 
 CONVENTIONS: dict[str, Convention | None] = {"d8": None, "d8_grass": GRASS, "d8_taudem": TAUDEM}
@@ -67,7 +67,7 @@ def read_flow(path: str, format: str = "d8") -> FlowRaster:
     return FlowRaster(dag, (codes.shape[0], codes.shape[1]), np.argwhere(codes != EMPTY).astype(np.int64))
 
 
-def read(file: GraphFile, convention: Convention | None = None) -> Found:
+def read(file: GraphFile, convention: Convention | None = None) -> ParsedGraph:
     return _flow(file, _codes(file, convention))
 
 
@@ -78,7 +78,7 @@ def _codes(file: GraphFile, convention: Convention | None) -> Codes:
     return asciigrid.codes(file, convention)
 
 
-def _flow(file: GraphFile, codes: Codes) -> Found:
+def _flow(file: GraphFile, codes: Codes) -> ParsedGraph:
     """The graph: nodes are the cells with data, in C order."""
     rows, columns = codes.shape
     cell = np.flatnonzero(codes != EMPTY)
@@ -93,7 +93,7 @@ def _flow(file: GraphFile, codes: Codes) -> Found:
     # The last entry of `node` stands for what lies outside.
     head = node[np.where(inside, row * columns + column, codes.size)]
     tail = np.flatnonzero(head >= 0)
-    return Found(
+    return ParsedGraph(
         node_count=len(cell),
         tail=tail,
         head=head[tail],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stmlang.graph.readers import d8
 from stmlang.graph.readers.flow import GRASS
-from stmlang.graph.readers.text import Found, GraphFile
+from stmlang.graph.readers.text import GraphFile, ParsedGraph
 
 
-def read(file: GraphFile) -> Found:
+def read(file: GraphFile) -> ParsedGraph:
     return d8.read(file, GRASS)

@@ -95,10 +95,10 @@ class _Reader:
         return passed
 
     def accept(self, kind: str) -> bool:
-        found = self.token.kind == kind
-        if found:
+        accepted = self.token.kind == kind
+        if accepted:
             self.advance()
-        return found
+        return accepted
 
     def ended(self) -> bool:
         return self.token.kind == "end"
@@ -108,13 +108,13 @@ class _Reader:
             self.unexpected("a name" if kind == "id" else f"`{kind}`", help)
         return self.advance()
 
-    def unexpected(self, wanted: str, help: str | None = None) -> NoReturn:
+    def unexpected(self, expected: str, help: str | None = None) -> NoReturn:
         """Refuses the token."""
         word = self.token.text
         shown = "the end of the file" if self.ended() else f"`{word}`"
         if help is None and self.token.kind in _WORDS:
             help = f'`{word}` is a word of DOT: write `"{word}"` where it is a name'
-        self.graph.file.refuse("STM3403", f"{shown} where {wanted} is expected", self.token.at, help)
+        self.graph.file.refuse("STM3403", f"{shown} where {expected} is expected", self.token.at, help)
 
     def header(self) -> None:
         """`[strict] digraph [name] {`."""
@@ -172,17 +172,17 @@ class _Reader:
         """`name = value`, or nodes separated by commas, each with its port."""
         brace, nodes, start = self.braces[-1], list[int](), self.token.at[0]
         while True:
-            found = self.expect("id")
+            name = self.expect("id")
             if self.token.kind == "=" and not nodes and not brace.sides:
                 self.advance()
                 self.expect("id")
                 self.accept(";")
                 return
-            end = found.at[1]
+            end = name.at[1]
             for _ in range(2):
                 if self.accept(":"):
                     end = self.expect("id").at[1]
-            nodes.append(self.graph.node(found.text, found.at))
+            nodes.append(self.graph.node(name.text, name.at))
             if not self.accept(","):
                 break
         if len(self.braces) > 1:
@@ -273,23 +273,23 @@ def _tokens(file: GraphFile) -> Iterator[_Token]:
     """The tokens of the text, then `end` once."""
     text, place = file.text, 0
     while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
+        match = _TOKEN.match(text, place)
+        if match is None:
             _refuse_character(file, place)
-        start, place = found.span()
-        word = found.group()
-        match found.lastgroup:
+        start, place = match.span()
+        word = match.group()
+        match match.lastgroup:
             case "sign":
                 yield _Token(word, word, (start, place))
             case "name":
                 yield _Token(word.lower() if word.lower() in _WORDS else "id", word, (start, place))
             case "rest":
-                if found.group("rest"):
+                if match.group("rest"):
                     help = "put it into quotes if it is one name"
                     file.refuse("STM3403", f"is `{word}` one name, or a number and something else?", (start, place), help)
                 yield _Token("id", word, (start, place))
             case "quoted":
-                content = _ESCAPE.sub(_unescaped, found.group("quoted"))
+                content = _ESCAPE.sub(_unescaped, match.group("quoted"))
                 yield _Token("id", content, (start, place), joins=True)
             case "html":
                 place = _html_end(file, start)
@@ -327,7 +327,7 @@ def _html_end(file: GraphFile, start: int) -> int:
 
 def _joined(file: GraphFile, tokens: Iterator[_Token]) -> Iterator[_Token]:
     """Joins `"a" + "b"`."""
-    held, parts = next(tokens), list[str]()
+    held, pieces = next(tokens), list[str]()
     for token in tokens:
         if token.kind == "+":
             following = next(tokens, token)
@@ -335,9 +335,9 @@ def _joined(file: GraphFile, tokens: Iterator[_Token]) -> Iterator[_Token]:
                 help = '`+` joins two quoted strings: `"a" + "b"`'
                 wrong = following.at if held.joins else token.at
                 file.refuse("STM3403", "a name is expected after `+`" if held.joins else "`+` behind no string", wrong, help)
-            parts.append(following.text)
+            pieces.append(following.text)
             held = _Token("id", held.text, (held.at[0], following.at[1]), joins=True)
             continue
-        yield _Token(held.kind, held.text + "".join(parts), held.at, held.joins) if parts else held
-        held, parts = token, []
+        yield _Token(held.kind, held.text + "".join(pieces), held.at, held.joins) if pieces else held
+        held, pieces = token, []
     yield held

@@ -138,10 +138,10 @@ class _List:
 
     def refuse_unseen(self, cell: Cell) -> None:
         """Refuses a character that nobody sees, which hardly belongs to the name."""
-        found = _UNSEEN.search(cell.text)
-        if found is not None:
-            at = (cell.at[0] + found.start(), cell.at[0] + found.end())
-            message = f"a control character, U+{ord(found.group()):04X}, inside of a name"
+        match = _UNSEEN.search(cell.text)
+        if match is not None:
+            at = (cell.at[0] + match.start(), cell.at[0] + match.end())
+            message = f"a control character, U+{ord(match.group()):04X}, inside of a name"
             self.graph.file.refuse("STM3403", message, at, "remove it, or put the name into quotes if it belongs to it")
 
     def refuse_alone(self) -> None:
@@ -189,9 +189,9 @@ class _List:
                 self.graph.file.refuse("STM3403", message, at, "separate all rows alike, or put the name into quotes")
 
     def refuse_spaces(self, cell: Cell, spaces: re.Pattern[str]) -> None:
-        found = spaces.search(cell.text)
-        if found is not None:
-            at = (cell.at[0] + found.start(), cell.at[0] + found.end())
+        match = spaces.search(cell.text)
+        if match is not None:
+            at = (cell.at[0] + match.start(), cell.at[0] + match.end())
             help = "put the name into quotes" + ("" if self.style.table else ", or read the file `as csv` if many are like it")
             self.graph.file.refuse("STM3403", "is this one name, or two?", at, help)
 
@@ -208,27 +208,27 @@ def edges(file: GraphFile, style: Style) -> Graph:
     """The graph of a list that is written in one of the styles."""
     refuse_other_formats(file)
     separator = separator_of(file, style)
-    given = rows(file, style, separator)
-    first = next(given, None)
+    remaining = rows(file, style, separator)
+    first = next(remaining, None)
     if first is None:
         return Graph(file)
     columns = _columns(file, first)
     pending = list[Row]()
     if columns is None and len(first) == 2 and numbered_ends([cell.text for cell in first]) is not None:
-        pending = list(given)
+        pending = list(remaining)
         columns = _numbered_columns(file, first, pending)
-    found = _List(Graph(file), style, separator, columns)
-    given = chain(pending, given)
-    for row in given if columns is not None else chain((first,), given):
-        found.row(row)
-    found.refuse_alone()
+    edge_list = _List(Graph(file), style, separator, columns)
+    remaining = chain(pending, remaining)
+    for row in remaining if columns is not None else chain((first,), remaining):
+        edge_list.row(row)
+    edge_list.refuse_alone()
     if columns is not None:
-        _refuse_columns_that_are_nodes(found.graph, first, columns)
+        _refuse_columns_that_are_nodes(edge_list.graph, first, columns)
     else:
-        _refuse_nodes_that_are_columns(found.graph, first)
-        if found.doubtful is not None and not found.graph.tails:
-            found.refuse_doubtful(found.doubtful)
-    return found.graph
+        _refuse_nodes_that_are_columns(edge_list.graph, first)
+        if edge_list.doubtful is not None and not edge_list.graph.tails:
+            edge_list.refuse_doubtful(edge_list.doubtful)
+    return edge_list.graph
 
 
 def _columns(file: GraphFile, row: Row) -> _Columns | None:

@@ -75,7 +75,7 @@ def _content(path: str, magic: tuple[bytes, ...], span: Span | None) -> tuple[by
         with open(path, "rb") as file:
             packed = file.read(len(GZIP)) == GZIP
             file.seek(0)
-            return _unpacked(path, file, magic, span) if packed else _parts(path, file, magic, span)
+            return _unpacked(path, file, magic, span) if packed else _blocks(path, file, magic, span)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         help = "name a file that is there and can be read"
@@ -86,7 +86,7 @@ def _unpacked(path: str, file: BinaryIO, magic: tuple[bytes, ...], span: Span | 
     """The same of a file that gzip has packed."""
     try:
         with GzipFile(fileobj=file) as inside:
-            return _parts(path, inside, magic, span)
+            return _blocks(path, inside, magic, span)
     except EOFError:
         reason = "its packed data end too early"
     except (BadGzipFile, zlib.error):
@@ -95,18 +95,18 @@ def _unpacked(path: str, file: BinaryIO, magic: tuple[bytes, ...], span: Span | 
     raise refusal("STM3401", f"the graph file `{path}` cannot be read: {reason}", span, help)
 
 
-def _parts(path: str, file: BinaryIO | GzipFile, magic: tuple[bytes, ...], span: Span | None) -> tuple[bytes, bool]:
+def _blocks(path: str, file: BinaryIO | GzipFile, magic: tuple[bytes, ...], span: Span | None) -> tuple[bytes, bool]:
     """The same of what is open: in parts, so that neither a binary file nor one that unpacks to any size is read to its end."""
-    parts, size = list[bytes](), 0
-    while part := file.read(PART_BYTES):
-        parts.append(part)
-        size += len(part)
-        if b"\0" in part and not parts[0].startswith(magic):
+    blocks, size = list[bytes](), 0
+    while block := file.read(PART_BYTES):
+        blocks.append(block)
+        size += len(block)
+        if b"\0" in block and not blocks[0].startswith(magic):
             help = "save it as UTF-8, or choose the file that holds the graph"
             raise refusal("STM3412", f"`{path}` is no text: it is binary, or saved as UTF-16", span, help)
         if size > MOST_BYTES:
             raise _too_large(path, f"more than the {MOST_BYTES:,} bytes that are read, once it is unpacked", span)
-    return b"".join(parts), bool(parts) and parts[0].startswith(magic)
+    return b"".join(blocks), bool(blocks) and blocks[0].startswith(magic)
 
 
 def _too_large(path: str, what: str, span: Span | None) -> SpecError:

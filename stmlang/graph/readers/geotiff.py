@@ -48,16 +48,16 @@ def codes(file: GraphFile, content: bytes, convention: Convention) -> UInt8[np.n
     empty = convention.empty if raster.nodata is None else (number(file, raster.nodata, "value of cells without data", None),)
     if values.dtype == np.int8 and convention == ESRI:  # 128 and the values that stand for nothing do not fit
         values, empty = values.view(np.uint8), tuple(value % 256 if -128 <= value < 0 else value for value in empty)
-    found = coded(values, convention, empty)
-    wrong = np.argwhere(found == WRONG)
+    grid = coded(values, convention, empty)
+    wrong = np.argwhere(grid == WRONG)
     if wrong.size:
         row, column = wrong[0]
         message = (
             f"row {row} column {column} holds {raster.values[row, column]}, which is no flow direction of {convention.name}"
         )
-        others = np.unique(raster.values[found != 247])
+        others = np.unique(raster.values[grid != 247])
         file.refuse("STM3403", message, None, advice(convention, others.tolist()), (convention.rule,))
-    return found
+    return grid
 
 
 def _decoded(file: GraphFile, content: bytes) -> _Raster:

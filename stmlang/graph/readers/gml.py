@@ -38,8 +38,8 @@ class _List:
 
 
 def read(file: GraphFile) -> Graph:
-    found = _lists(file)
-    graphs = [item for item in found if item.key == "graph"]
+    lists = _lists(file)
+    graphs = [item for item in lists if item.key == "graph"]
     if not graphs:
         file.refuse("STM3403", "no list `graph [ ... ]` in this file", (0, 0))
     if len(graphs) > 1:
@@ -49,12 +49,12 @@ def read(file: GraphFile) -> Graph:
     if directed != "1":
         file.refuse("STM3404", "this graph has no directions", at, "write `directed 1` where source and target are meant")
     graph = Graph(file)
-    for item in found:
+    for item in lists:
         if item.key == "node":
             key, at = _value(file, item, "id")
             label, _ = item.values.get("label", (key, at))
             graph.declare(key, at, label)
-    for item in found:
+    for item in lists:
         if item.key == "edge":
             tail, head = (graph.known(*_value(file, item, end)) for end in ("source", "target"))
             graph.edge(tail, head, item.at)
@@ -63,10 +63,10 @@ def read(file: GraphFile) -> Graph:
 
 def _value(file: GraphFile, item: _List, key: str) -> tuple[str, Place]:
     """A value that a list must have."""
-    found = item.values.get(key)
-    if found is None:
+    value = item.values.get(key)
+    if value is None:
         file.refuse("STM3403", f"this `{item.key}` has no `{key}`", item.at)
-    return found
+    return value
 
 
 def _lists(file: GraphFile) -> list[_List]:
@@ -74,7 +74,7 @@ def _lists(file: GraphFile) -> list[_List]:
 
     Lists below a node or an edge hold drawings and the like; of them only how deep they are is followed.
     """
-    found: list[_List] = []
+    lists: list[_List] = []
     path: list[_List] = []
     key: tuple[str, Place] | None = None
     for token in _TOKEN.finditer(file.text):
@@ -86,7 +86,7 @@ def _lists(file: GraphFile) -> list[_List]:
                 file.refuse("STM3403", "this list has no key", at)
             path.append(_List(*key))
             if _is_read(file, path):
-                found.append(path[-1])
+                lists.append(path[-1])
         elif word == "]":
             if not path or key is not None:
                 file.refuse("STM3403", "`]` where a key or a value is expected", at)
@@ -105,7 +105,7 @@ def _lists(file: GraphFile) -> list[_List]:
         file.refuse("STM3403", f"`{key[0]}` without a value", key[1])
     if path:
         file.refuse("STM3403", "this list is never closed", path[-1].at)
-    return found
+    return lists
 
 
 def _is_read(file: GraphFile, path: list[_List]) -> bool:

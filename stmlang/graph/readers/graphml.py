@@ -108,11 +108,11 @@ class _Handler:
 
     def default(self, attributes: dict[str, str]) -> bool | None:
         """Whether a graph gives its edges a direction, None if it does not say."""
-        found = attributes.get("edgedefault")
-        if found not in (None, "directed", "undirected"):
+        edge_default = attributes.get("edgedefault")
+        if edge_default not in (None, "directed", "undirected"):
             help = 'write `edgedefault="directed"`, or `"undirected"`'
-            self.file.refuse("STM3403", f"`{found}` where a direction is expected", self.here(), help)
-        return None if found is None else found == "directed"
+            self.file.refuse("STM3403", f"`{edge_default}` where a direction is expected", self.here(), help)
+        return None if edge_default is None else edge_default == "directed"
 
     def edge(self, attributes: dict[str, str]) -> None:
         own = attributes.get("directed")

@@ -41,8 +41,8 @@ def read_netlist(path: str) -> Netlist:
     file = open_file(path, SUFFIXES[suffix])
     if SUFFIXES[suffix] == "bench":
         graph, kinds = bench.gates(file)
-        found = graph.found()
-        inverted = np.zeros(len(found.tail), bool)
+        circuit = graph.parsed()
+        inverted = np.zeros(len(circuit.tail), bool)
     else:
-        found, kinds, inverted = aiger.gates(file)
-    return Netlist(checked(file, found), tuple(kinds), inverted)
+        circuit, kinds, inverted = aiger.gates(file)
+    return Netlist(checked(file, circuit), tuple(kinds), inverted)

@@ -21,14 +21,14 @@ def read(file: GraphFile) -> Graph:
         return nexus.read(file)
     graph: Graph | None = None
     place = 0
-    while (found := tree(file, place)) is not None:
-        place = found.end[1]
-        here = graph_of(file, found.spots, _as_written)
+    while (parsed := tree(file, place)) is not None:
+        place = parsed.end[1]
+        tree_graph = graph_of(file, parsed.spots, _as_written)
         if graph is None:
-            graph = here
-        elif not same(graph, here):
+            graph = tree_graph
+        elif not same(graph, tree_graph):
             help = "keep one tree in the file; several are read where they differ in nothing but their lengths"
-            file.refuse("STM3403", "another tree than the first one begins here", found.begin, help)
+            file.refuse("STM3403", "another tree than the first one begins here", parsed.begin, help)
     if graph is None:
         file.refuse("STM3411", "this file holds no node", None)
     return graph

@@ -50,12 +50,12 @@ class _Words:
     def move(self, place: int) -> None:
         """Goes on at an offset."""
         text = self.file.text
-        while (found := _TOKEN.search(text, place)) is not None and found.group() == "[":
-            place = comment_end(self.file, found.start())
-        if found is not None and found.group() in ("]", "'"):
-            self.file.refuse("STM3403", f"`{found.group()}` without its partner", found.span())
-        self.next = None if found is None else (found.group(), found.span())
-        self.place = len(text) if found is None else found.end()
+        while (match := _TOKEN.search(text, place)) is not None and match.group() == "[":
+            place = comment_end(self.file, match.start())
+        if match is not None and match.group() in ("]", "'"):
+            self.file.refuse("STM3403", f"`{match.group()}` without its partner", match.span())
+        self.next = None if match is None else (match.group(), match.span())
+        self.place = len(text) if match is None else match.end()
 
     def take(self, at: Place) -> Token:
         """The next word. Refuses the end of the file, at the place of what it leaves open."""
@@ -67,10 +67,10 @@ class _Words:
         self.move(self.place)
         return token
 
-    def expect(self, wanted: str, at: Place) -> Place:
+    def expect(self, expected: str, at: Place) -> Place:
         word, place = self.take(at)
-        if word != wanted:
-            self.file.refuse("STM3403", f"`{word}` where `{wanted}` is expected", place)
+        if word != expected:
+            self.file.refuse("STM3403", f"`{word}` where `{expected}` is expected", place)
         return place
 
     def name(self, what: str, at: Place) -> Token:
@@ -81,10 +81,10 @@ class _Words:
 
     def rest(self, at: Place) -> list[Token]:
         """The words up to the next `;`, which is taken too."""
-        found: list[Token] = []
+        words: list[Token] = []
         while (token := self.take(at))[0] != ";":
-            found.append(token)
-        return found
+            words.append(token)
+        return words
 
 
 @dataclass
@@ -110,7 +110,7 @@ class _Nexus:
         self.words.expect(";", place)
         kind = name.lower()
         if kind not in (*READ, *OTHERS):
-            notes = (f"blocks are {listing([quoted(one) for one in (*READ, *OTHERS)])}",)
+            notes = (f"blocks are {listing([quoted(known_kind) for known_kind in (*READ, *OTHERS)])}",)
             self.file.refuse("STM3403", f"`{name}` is no block that is known", place, "remove it from the file", notes)
         if kind != "taxa":
             self.translation, self.translated, self.here = {}, set(), False
@@ -200,11 +200,11 @@ class _Nexus:
             self.file.refuse("STM3403", f"`{name}` where the name of a tree is expected", place, "a tree is `tree t = (a, b);`")
         if self.words.next is None or self.words.next[0] != "=":
             self.words.expect("=", place)
-        found = tree(self.file, self.words.place)
-        if found is None:
+        parsed = tree(self.file, self.words.place)
+        if parsed is None:
             self.file.refuse("STM3403", f"the file ends before the tree `{name}`", place)
-        self.words.move(found.end[1])
-        graph = graph_of(self.file, found.spots, self.shown)
+        self.words.move(parsed.end[1])
+        graph = graph_of(self.file, parsed.spots, self.shown)
         self.trees.append((_plain(name), place))
         self.here = True
         if self.graph is None:
@@ -240,19 +240,19 @@ def read(file: GraphFile) -> Graph:
         help = "trees without blocks are read `as newick`"
         file.refuse("STM3403", "this is no NEXUS file: it does not begin with `#NEXUS`", file.line_at(1), help)
     words = _Words(file, mark.end())
-    found = _Nexus(file, words)
+    trees = _Nexus(file, words)
     while words.next is not None:
         word, at = words.take((0, 0))
         if word.lower() != "begin":
             file.refuse(
                 "STM3403", f"`{word}` where `begin` is expected", at, "everything stands in a block: `begin trees; ... end;`"
             )
-        found.block(at)
-    if found.graph is None:
+        trees.block(at)
+    if trees.graph is None:
         file.refuse("STM3411", "this file holds no tree", None, "write one in a block: `begin trees; tree t = (a, b); end;`")
-    if found.other is not None:
-        _refuse_other(file, found.trees, found.other)
-    return found.graph
+    if trees.other is not None:
+        _refuse_other(file, trees.trees, trees.other)
+    return trees.graph
 
 
 def _refuse_other(file: GraphFile, trees: list[Token], other: int) -> NoReturn:

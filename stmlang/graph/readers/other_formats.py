@@ -30,9 +30,9 @@ def refuse_other_formats(file: GraphFile) -> None:
     comments = _COMMENTS.match(file.text)
     start = 0 if comments is None else comments.end()
     for pattern, name, word in _FORMATS:
-        found = pattern.match(file.text, start)
-        if found is not None:
-            shown = len(found.group().splitlines()[0])
+        match = pattern.match(file.text, start)
+        if match is not None:
+            shown = len(match.group().splitlines()[0])
             quotes = "put the first name into quotes if it is a name"
             help = f"convert it to a format that is read; {quotes}" if word is None else f"read it `as {word}`; {quotes}"
             file.refuse("STM3403", f"this begins as {name} does, not as a list of edges", (start, start + shown), help)

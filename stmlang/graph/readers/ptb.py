@@ -18,7 +18,7 @@ from jaxtyping import Int64
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.readers.files import open_file
-from stmlang.graph.readers.text import Found, GraphFile, Place, named
+from stmlang.graph.readers.text import GraphFile, ParsedGraph, Place, named
 from stmlang.source import short
 
 # Other blanks, such as those that do not break a line, are parts of words.
@@ -112,7 +112,7 @@ class _Reader:
         return Tree(np.asarray(self.parent[:-1], np.int64), tuple(self.labels), tuple(self.words))
 
 
-def read(file: GraphFile) -> Found:
+def read(file: GraphFile) -> ParsedGraph:
     """The one tree of a file."""
     trees = _trees(file, False, 0, len(file.text))
     first = next(trees, None)
@@ -152,11 +152,11 @@ def read_listops(path: str) -> tuple[Int64[np.ndarray, " trees"], tuple[Tree, ..
         if example is None:
             file.refuse("STM3403", "this is no example", line.span(), "a line is a number, a tabulator and a tree in brackets")
         start = line.start() + example.start(2)
-        found = [reader.tree() for reader in _trees(file, True, start, line.end())]
-        if len(found) != 1:
-            file.refuse("STM3403", f"{len(found)} trees in a line of one", (start, line.end()))
+        line_trees = [reader.tree() for reader in _trees(file, True, start, line.end())]
+        if len(line_trees) != 1:
+            file.refuse("STM3403", f"{len(line_trees)} trees in a line of one", (start, line.end()))
         values.append(int(example.group(1)))
-        trees += found
+        trees += line_trees
     if not trees:
         file.refuse("STM3411", "this file holds no tree", None)
     return np.asarray(values, np.int64), tuple(trees)

@@ -7,7 +7,7 @@ from importlib import import_module
 from stmlang.graph.dag import DAG
 from stmlang.graph.readers.files import open_file, path_text
 from stmlang.graph.readers.finish import checked
-from stmlang.graph.readers.text import Found, Graph
+from stmlang.graph.readers.text import Graph, ParsedGraph
 from stmlang.scan.graph_files import FORMATS, SUFFIXES, suffix_of
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import Span
@@ -24,8 +24,8 @@ def read_graph(path: str, format: str | None = None, tree: bool = False, span: S
     name = _format_of(path, format, span)
     file = open_file(path, name, span)
     reader = import_module(f"stmlang.graph.readers.{name}")
-    read: Graph | Found = reader.read(file)
-    return checked(file, read.found() if isinstance(read, Graph) else read, tree)
+    read: Graph | ParsedGraph = reader.read(file)
+    return checked(file, read.parsed() if isinstance(read, Graph) else read, tree)
 
 
 def _format_of(path: str, format: str | None, span: Span | None) -> str:

@@ -66,19 +66,19 @@ def separator_of(file: GraphFile, style: Style) -> str:
     for start, end in _content_lines(file, style):
         bare = _QUOTED.sub(lambda quoted: "x" * len(quoted.group()), file.text[start:end])
         behind = None if style.table else _REMARK_BEHIND.search(bare)
-        data = bare.find("{") if bare.rstrip(" \t").endswith("}") else -1
-        bare = bare[: min(len(bare) if behind is None else behind.start(), len(bare) if data < 0 else data)]
-        found = sorted((bare.index(sign), sign) for sign in style.separators if sign in bare)
-        if len(found) > 1:
-            signs = listing([_NAMES[sign] for _, sign in found], "and")
-            place = start + found[1][0]
+        brace = bare.find("{") if bare.rstrip(" \t").endswith("}") else -1
+        bare = bare[: min(len(bare) if behind is None else behind.start(), len(bare) if brace < 0 else brace)]
+        separators = sorted((bare.index(sign), sign) for sign in style.separators if sign in bare)
+        if len(separators) > 1:
+            signs = listing([_NAMES[sign] for _, sign in separators], "and")
+            place = start + separators[1][0]
             help = "put names that hold one of them into quotes"
             if "->" in bare and not style.table:
                 help = "give each edge a line; for lines of DOT write `digraph {` and `}` around them and read them `as dot`"
             message = f"{signs} in one row: which of them separates the names?"
-            file.refuse("STM3403", message, (place, place + len(found[1][1])), help)
-        if found:
-            return found[0][1]
+            file.refuse("STM3403", message, (place, place + len(separators[1][1])), help)
+        if separators:
+            return separators[0][1]
         if style.blanks and len(bare.split()) > 1:
             return BLANKS
     return BLANKS if style.blanks else style.separators[0]
@@ -102,11 +102,11 @@ def _content_lines(file: GraphFile, style: Style) -> Iterator[Place]:
     """The lines that are neither empty nor comments; where quotes hold line ends, several lines are one."""
     text, place = file.text, 0
     while place < len(text):
-        found = _LINE.match(text, place)
-        assert found is not None
-        start, end = found.span()
-        if found.group().strip(" \t") and not _is_comment(file, style, start, end):
-            if style.table and '"' in found.group():
+        match = _LINE.match(text, place)
+        assert match is not None
+        start, end = match.span()
+        if match.group().strip(" \t") and not _is_comment(file, style, start, end):
+            if style.table and '"' in match.group():
                 end = _row_end(text, start)
             yield start, end
         after = _LINE_END.match(text, end)
@@ -144,11 +144,11 @@ def _names_columns(text: str) -> bool:
 
 def _split(line: str, separator: str, start: int) -> Iterator[Cell]:
     """The cells of a line that holds neither quotes nor comments."""
-    for part in line.split(separator):
-        text = part.strip(" \t")
-        begin = start + (len(part) - len(part.lstrip(" \t")) if text else 0)
+    for cell in line.split(separator):
+        text = cell.strip(" \t")
+        begin = start + (len(cell) - len(cell.lstrip(" \t")) if text else 0)
         yield Cell(text, (begin, begin + len(text)))
-        start += len(part) + len(separator)
+        start += len(cell) + len(separator)
 
 
 def _scanned(file: GraphFile, style: Style, separator: str, place: int) -> Row:
@@ -182,8 +182,8 @@ def _scanned(file: GraphFile, style: Style, separator: str, place: int) -> Row:
 
 def _skipped(text: str, place: int, separator: str) -> int:
     """The place behind blanks, tabulators among them unless they separate."""
-    found = (_BLANK_BESIDE_TABS if separator == "\t" else _BLANK).match(text, place)
-    return place if found is None else found.end()
+    match = (_BLANK_BESIDE_TABS if separator == "\t" else _BLANK).match(text, place)
+    return place if match is None else match.end()
 
 
 def _at_end(text: str, place: int) -> bool:
@@ -197,18 +197,18 @@ def _refuse_behind(file: GraphFile, place: int) -> NoReturn:
 
 def _quoted(file: GraphFile, style: Style, place: int) -> tuple[Cell, int]:
     """A cell in quotes, and the place behind it."""
-    found = _QUOTED.match(file.text, place)
-    if found is None or (not style.table and re.search(r"[\r\n]", found.group())):
-        help = "a name in quotes ends on its line, unless the file is read `as csv`" if found is not None else None
+    match = _QUOTED.match(file.text, place)
+    if match is None or (not style.table and re.search(r"[\r\n]", match.group())):
+        help = "a name in quotes ends on its line, unless the file is read `as csv`" if match is not None else None
         file.refuse("STM3403", "this quote is never closed", (place, place + 1), help)
-    return Cell(found.group(1).replace('""', '"'), found.span(), quoted=True), found.end()
+    return Cell(match.group(1).replace('""', '"'), match.span(), quoted=True), match.end()
 
 
 def _bare(file: GraphFile, style: Style, ends: re.Pattern[str], place: int) -> tuple[Cell, int]:
     """A cell without quotes, and the place behind it."""
-    found = ends.search(file.text, place)
-    assert found is not None
-    end = found.start()
+    match = ends.search(file.text, place)
+    assert match is not None
+    end = match.start()
     remark = _REMARK_BEHIND.search(file.text, place, end)
     if remark is not None:
         if style.table:

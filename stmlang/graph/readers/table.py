@@ -55,13 +55,13 @@ def _table(
         return np.empty((0, columns or 0), dtype)
     columns = columns or file.text.count(separator, *file.line_at(first)) + 1
     text = file.text[starts[first - 1] : starts[first - 1 + count]]
-    found = np.empty((0, 0), dtype)
+    table = np.empty((0, 0), dtype)
     if text.strip():
         with suppress(ValueError):
-            found = np.loadtxt(StringIO(text, newline=None), dtype, comments=None, delimiter=separator, ndmin=2)
-    if found.shape != (count, columns) or not np.isfinite(found).all():
+            table = np.loadtxt(StringIO(text, newline=None), dtype, comments=None, delimiter=separator, ndmin=2)
+    if table.shape != (count, columns) or not np.isfinite(table).all():
         _refuse(file, separator, columns, range(first, first + count), kind)
-    return found
+    return table
 
 
 def _refuse(file: GraphFile, separator: Separator, columns: int, lines: range, kind: Literal["integer", "number"]) -> None:

@@ -33,7 +33,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ParsedGraph:
     """A graph as a reader hands it over: all edges lead from a node to a node.
 
     `called` names a node and `edge_at` is the place of an edge, None where the file is no text; both are only asked for what a
@@ -53,10 +53,10 @@ def named(
     tail: Int64[np.ndarray, " edges"],
     head: Int64[np.ndarray, " edges"],
     edge_at: Callable[[int], Place | None],
-) -> Found:
+) -> ParsedGraph:
     """A graph whose nodes have names; those that occur more than once are followed by their node's number counted from one."""
     shown = distinct(names)
-    return Found(len(shown), tail, head, shown, shown.__getitem__, edge_at)
+    return ParsedGraph(len(shown), tail, head, shown, shown.__getitem__, edge_at)
 
 
 @dataclass
@@ -90,7 +90,7 @@ class GraphFile:
         span = None if at is None else Span(self.source, *at)
         if span is None:
             notes = (*notes, f"the file is `{self.source.name}`")
-        message = _QUOTED.sub(lambda found: quoted(found.group(1)), message)
+        message = _QUOTED.sub(lambda match: quoted(match.group(1)), message)
         raise SpecError([Diagnostic(code, message, span, notes, help or self.advice.get(code), tuple(labels))])
 
     def line_at(self, number: int) -> tuple[int, int]:
@@ -114,7 +114,7 @@ class Graph:
     first: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     implied: int = 0
 
-    def found(self) -> Found:
+    def parsed(self) -> ParsedGraph:
         """All that has been found."""
         tail, head = np.asarray(self.tails, np.int64), np.asarray(self.heads, np.int64)
         return named(self.names, tail, head, self.edge_at.__getitem__)

@@ -188,24 +188,24 @@ def tree(file: GraphFile, start: int) -> Parsed | None:
 def _tokens(file: GraphFile, start: int) -> Iterator[Token]:
     """The tokens from an offset on, without comments. Refuses the mark of an unrooted tree ahead of them (STM3404)."""
     begun = False
-    while (found := _TOKEN.search(file.text, start)) is not None:
-        start = found.end()
-        if found.group() == "[":
-            start = comment_end(file, found.start())
-            if not begun and _UNROOTED.fullmatch(file.text, found.start(), start):
-                unrooted(file, (found.start(), start))
+    while (match := _TOKEN.search(file.text, start)) is not None:
+        start = match.end()
+        if match.group() == "[":
+            start = comment_end(file, match.start())
+            if not begun and _UNROOTED.fullmatch(file.text, match.start(), start):
+                unrooted(file, (match.start(), start))
             continue
         begun = True
-        yield found.group(), found.span()
+        yield match.group(), match.span()
 
 
 def comment_end(file: GraphFile, start: int) -> int:
     """Where the comment that begins at an offset ends; comments may hold others."""
     depth = 0
-    for found in _BRACKET.finditer(file.text, start):
-        depth += 1 if found.group() == "[" else -1
+    for bracket in _BRACKET.finditer(file.text, start):
+        depth += 1 if bracket.group() == "[" else -1
         if not depth:
-            return found.end()
+            return bracket.end()
     return file.refuse("STM3403", "this comment is never closed", (start, start + 1))
 
 
@@ -240,24 +240,24 @@ def graph_of(file: GraphFile, spots: list[Spot], name: Name) -> Graph:
 
 def _hybrids(file: GraphFile, spots: list[Spot]) -> dict[Tag, list[int]]:
     """The spots of each hybrid node."""
-    found: dict[Tag, list[int]] = {}
+    spots_by_tag: dict[Tag, list[int]] = {}
     for number, spot in enumerate(spots):
         if spot.tag is not None:
-            found.setdefault(spot.tag, []).append(number)
+            spots_by_tag.setdefault(spot.tag, []).append(number)
     numbers: dict[int, Tag] = {}
-    for (kind, number), group in found.items():
+    for (kind, number), group in spots_by_tag.items():
         first = spots[group[0]]
         if kind not in _TYPES:
             continue
         before = numbers.setdefault(number, (kind, number))
         if before != (kind, number):
             message = f"`#{kind}{number}` and `#{before[0]}{number}` have one number and two types"
-            earlier = (spots[found[before][0]].at, "the other one")
+            earlier = (spots[spots_by_tag[before][0]].at, "the other one")
             file.refuse("STM3403", message, first.at, "give them two numbers, or one type", (), earlier)
         if len(group) == 1:
             help = "write it below each of its parents; a label that only looks like one is quoted, `'a#H1'`"
             file.refuse("STM3403", f"the hybrid node `#{kind}{number}` occurs once", first.at, help)
-    return {tag: group for tag, group in found.items() if len(group) > 1}
+    return {tag: group for tag, group in spots_by_tag.items() if len(group) > 1}
 
 
 def _bearer(file: GraphFile, spots: list[Spot], group: list[int]) -> tuple[Spot, str]:
@@ -281,8 +281,8 @@ def _bearer(file: GraphFile, spots: list[Spot], group: list[int]) -> tuple[Spot,
 
 def _plain(spot: Spot) -> str:
     """The label of a spot of a hybrid node, without the tag."""
-    found = None if spot.quoted else _TAG.fullmatch(spot.label)
-    return spot.label if found is None else found[1]
+    match = None if spot.quoted else _TAG.fullmatch(spot.label)
+    return spot.label if match is None else match[1]
 
 
 def _tag_text(spot: Spot) -> str:
