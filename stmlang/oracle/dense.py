@@ -69,16 +69,16 @@ def line_graph(scan: Scan, values: DirectionGates, direct: bool) -> LineGraph:
     return LineGraph(source, np.transpose(transition, (0, 1, 4, 2, 3)), np.transpose(mark, (0, 1, 3, 2)), once.T)
 
 
-def _tracks(value: Value, wanted: tuple[Index, ...], track: int) -> Floats:
+def _tracks(value: Value, indices: tuple[Index, ...], track: int) -> Floats:
     """A gate as `(site, head, track)` or as a matrix `(site, head, track, track')`, its own or a diagonal one."""
     foreign = sorted(set(value.states) - {"track", "track'"})
     if foreign:
         raise ValueError(f"only gates without key and value indices have a gating matrix, not [{', '.join(foreign)}]")
-    if value.states == wanted:
+    if value.states == indices:
         return value.array
     row = value.array if value.states else value.array[..., None]
     row = np.broadcast_to(row, (*row.shape[:2], track))
-    return row if len(wanted) == 1 else row[..., None] * np.eye(track)
+    return row if len(indices) == 1 else row[..., None] * np.eye(track)
 
 
 def gating_by_solve(graph: LineGraph) -> Floats:
@@ -90,19 +90,19 @@ def gating_by_solve(graph: LineGraph) -> Floats:
 def gating_by_paths(graph: LineGraph) -> Floats:
     """The same matrix as a sum over explicit paths of edges. Exponential in the size of the graph."""
     heads, nodes, edges, _ = graph.source.shape
-    found = np.einsum("hn,nm->nmh", graph.direct, np.eye(nodes))
+    gating = np.einsum("hn,nm->nmh", graph.direct, np.eye(nodes))
     connected = np.any(graph.transition != 0, axis=(0, 2, 4))
 
     def follow(start: int, edge: int, state: Floats) -> None:
         """Adds what a state `(head, track)` on an edge gives to its reader, and goes on along every next edge."""
-        found[start] += np.einsum("ht,htm->mh", state, graph.mark[:, edge])
+        gating[start] += np.einsum("ht,htm->mh", state, graph.mark[:, edge])
         for after in np.flatnonzero(connected[edge]):
             follow(start, int(after), np.einsum("hs,hst->ht", state, graph.transition[:, edge, :, after]))
 
     for start in range(nodes):
         for edge in range(edges):
             follow(start, edge, graph.source[:, start, edge])
-    return found.reshape(nodes, nodes, heads)
+    return gating.reshape(nodes, nodes, heads)
 
 
 def gating_matrix(
@@ -118,11 +118,11 @@ def gating_matrix(
 
     Raises ValueError if a gate has a key or value index, or for wrong arrays.
     """
-    found = [
+    by_direction = [
         method(line_graph(scan, values, adds_direct(scan, number)))
         for number, values in enumerate(evaluate_gates(scan, dag, q, k, v, gates))
     ]
-    both = np.concatenate(found, axis=2) if scan.combine == "concat" else np.sum(found, axis=0)
+    both = np.concatenate(by_direction, axis=2) if scan.combine == "concat" else np.sum(by_direction, axis=0)
     return both.reshape(gating_shape(scan, dag))
 
 

@@ -39,9 +39,9 @@ def derivative(scan: Scan, dag: DAG, at: Arguments, along: Arguments) -> Referen
     """
 
     inputs, initial = turned(at, along)
-    found = reference(scan, dag, *inputs, initial)
-    state = tuple({name: slope(array) for name, array in ports.items()} for ports in found.state)
-    return ReferenceResult(slope(found.h), state)
+    result = reference(scan, dag, *inputs, initial)
+    state = tuple({name: slope(array) for name, array in ports.items()} for ports in result.state)
+    return ReferenceResult(slope(result.h), state)
 
 
 Inputs = tuple[Floats, Floats, Floats, dict[str, Floats]]
@@ -55,8 +55,8 @@ def turned(at: Arguments, along: Arguments | None) -> tuple[Inputs, list[dict[st
 
     initial = None
     if at.initial is not None:
-        given = None if along is None else along.initial
-        changes: Sequence[Mapping[str, npt.ArrayLike]] = given or [{} for _ in at.initial]
+        tangents = None if along is None else along.initial
+        changes: Sequence[Mapping[str, npt.ArrayLike]] = tangents or [{} for _ in at.initial]
         initial = [moved(point, change) for point, change in zip(at.initial, changes, strict=True)]
     if along is None:
         return (floats(at.q), floats(at.k), floats(at.v), moved(at.gates, {})), initial

@@ -23,8 +23,8 @@ Floats = npt.NDArray[np.inexact[Any]]
 
 def floats(array: npt.ArrayLike) -> Floats:
     """An array in double precision."""
-    found = np.asarray(array)
-    return found.astype(np.complex128 if np.iscomplexobj(found) else np.float64)
+    numbers = np.asarray(array)
+    return numbers.astype(np.complex128 if np.iscomplexobj(numbers) else np.float64)
 
 
 def times(a: Floats, b: Floats) -> Floats:
@@ -84,12 +84,12 @@ def reduced(kind: Literal["sum", "mean", "max"], array: Floats, groups: Groups) 
 
 def largest(array: Floats, groups: Groups) -> Floats:
     """The largest real part of each group; its imaginary part is the mean of those that have it."""
-    found = groups.fold(np.maximum, array.real, -np.inf)
+    maxima = groups.fold(np.maximum, array.real, -np.inf)
     if not np.iscomplexobj(array):
-        return found
-    first = (array.real == groups.back(found)).astype(np.float64)
+        return maxima
+    first = (array.real == groups.back(maxima)).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        return found + 1j * groups.fold(np.add, first * array.imag, 0.0) / groups.fold(np.add, first, 0.0)
+        return maxima + 1j * groups.fold(np.add, first * array.imag, 0.0) / groups.fold(np.add, first, 0.0)
 
 
 Rescaling = Literal["softmax", "l1", "l2"]

@@ -74,14 +74,14 @@ SITES_READ: tuple[tuple[str, PortIndices], ...] = (
 
 def port_part(indices: Iterable[Index]) -> PortIndices:
     """The port indices among some, in order."""
-    found = set(indices)
-    return tuple(index for index in PORT_INDICES if index in found)
+    present = set(indices)
+    return tuple(index for index in PORT_INDICES if index in present)
 
 
 def state_part(indices: Iterable[Index]) -> tuple[Index, ...]:
     """The state indices among some, in order."""
-    found = set(indices)
-    return tuple(index for index in STATE_INDICES if index in found)
+    present = set(indices)
+    return tuple(index for index in STATE_INDICES if index in present)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,16 +146,16 @@ def evaluate_gates(
         leaves[leaf.name] = _checked(leaf.name, gates[leaf.name], leaf_shape(scan, dag, leaf))
     with np.errstate(all="ignore"):
         evaluators = [(evaluator or Evaluator)(scan, dag, number, inputs, leaves) for number in range(len(scan.directions))]
-        found = [one.run() for one in evaluators]
-    first = found[0]
-    return tuple(replace(values, query=first.query, key=first.key, value=first.value) for values in found)
+        by_direction = [direction.run() for direction in evaluators]
+    first = by_direction[0]
+    return tuple(replace(values, query=first.query, key=first.key, value=first.value) for values in by_direction)
 
 
 def _checked(name: str, array: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
-    found = floats(array)
-    if found.shape != shape:
-        raise ValueError(f"'{name}' has shape {found.shape}, should be {shape}")
-    return found
+    numbers = floats(array)
+    if numbers.shape != shape:
+        raise ValueError(f"'{name}' has shape {numbers.shape}, should be {shape}")
+    return numbers
 
 
 class Evaluator:
@@ -225,16 +225,16 @@ class Evaluator:
             case GateRef(gate=name, bind=bind):
                 return self.rename(self.gates[name], bind)
             case Apply(function=function, arguments=arguments):
-                ports, states, arrays = self.together([self.evaluate(part) for part in arguments])
+                ports, states, arrays = self.together([self.evaluate(operand) for operand in arguments])
                 return Value(ports, states, self.applied(function, arrays))
             case Sum(terms=terms):
-                ports, states, arrays = self.together([self.evaluate(part) for _, part in terms])
+                ports, states, arrays = self.together([self.evaluate(operand) for _, operand in terms])
                 result = np.zeros(())
                 for (negative, _), array in zip(terms, arrays, strict=True):
                     result = result - array if negative else result + array
                 return Value(ports, states, result)
             case Product(factors=factors):
-                ports, states, arrays = self.together([self.evaluate(part) for _, part in factors])
+                ports, states, arrays = self.together([self.evaluate(operand) for _, operand in factors])
                 return Value(ports, states, self.multiplied([inverted for inverted, _ in factors], arrays))
             case Power(base=base, exponent=exponent):
                 ports, states, (low, high) = self.together([self.evaluate(base), self.evaluate(exponent)])
@@ -242,7 +242,7 @@ class Evaluator:
             case Reduce() | Normalize():
                 return self.along(expr)
             case Split(arguments=arguments):
-                return self.split([self.evaluate(part) for part in arguments])
+                return self.split([self.evaluate(operand) for operand in arguments])
             case Eye(first=first, second=second):
                 states = state_part((first, second))
                 eye = np.eye(index_size(self.scan, first))
@@ -285,8 +285,8 @@ class Evaluator:
             array = np.take(array, self.direction, axis=lead + 1)
         array = array.reshape(int(np.prod(array.shape[:lead])), *array.shape[lead:])
         axes = [index for index in leaf.indices if dense or index not in PORT_INDICES]
-        wanted = [*(index for index in ports if dense), "h", *states]
-        array = array.transpose(0, *(1 + ["h", *axes].index(index) for index in wanted))
+        order = [*(index for index in ports if dense), "h", *states]
+        array = array.transpose(0, *(1 + ["h", *axes].index(index) for index in order))
         if leaf.kind == "given":
             array = smaller(larger(array, np.asarray(leaf.low)), np.asarray(leaf.high))
         if leaf.kind == "param":
@@ -302,7 +302,7 @@ class Evaluator:
         """A gate or an input as referred to: each declared index renamed, or pinned to a port."""
         to: dict[Index, Index | None] = {index: index for index in value.states}
         to |= {entry.declared: entry.index for entry in bind}
-        renamed: list[Index] = [found for index in value.states if (found := to[index]) is not None]
+        renamed: list[Index] = [new_index for index in value.states if (new_index := to[index]) is not None]
         states, letters = state_part(renamed), "".join(AXIS[index] for index in renamed)
         array = np.einsum(f"nh{letters}->nh{''.join(AXIS[index] for index in states)}", value.array)
         value = Value(value.ports, states, array)
@@ -365,21 +365,21 @@ class Evaluator:
 
     def normed(self, matrices: Floats) -> Floats:
         """The norms of matrices `(..., row, column)`."""
-        found = spectrum(matrices)
+        decomposed = spectrum(matrices)
         if not np.iscomplexobj(matrices):
-            return found.norm
-        return found.norm + 1j * np.sum(found.weights * found.along(matrices.imag), axis=-1)
+            return decomposed.norm
+        return decomposed.norm + 1j * np.sum(decomposed.weights * decomposed.along(matrices.imag), axis=-1)
 
     def split(self, arguments: list[Value]) -> Value:
         """The stick broken at the arguments: a port gets its argument's part of what the ports before it left."""
         ports, states, arrays = self.together(arguments, "out")
-        here = self.sites.port(ports, "out").reshape(-1, 1, *(1 for _ in states))
-        left: Floats = np.ones((len(here), 1, *(1 for _ in states)))
+        number_of_port = self.sites.port(ports, "out").reshape(-1, 1, *(1 for _ in states))
+        left: Floats = np.ones((len(number_of_port), 1, *(1 for _ in states)))
         result = np.zeros_like(left)
         for number, array in enumerate(arrays):
-            result = np.where(here == number, times(left, array), result)
+            result = np.where(number_of_port == number, times(left, array), result)
             left = times(left, 1 - array)
-        return Value(ports, states, np.where(here == len(arrays), left, result))
+        return Value(ports, states, np.where(number_of_port == len(arrays), left, result))
 
     def degree(self, over: Index) -> Value:
         """The edges that leave each node, or enter it, one by one."""
@@ -391,5 +391,5 @@ class Evaluator:
 
     def mask(self) -> Value:
         """The line edges that a multitree keeps: a matter of the declared DAG, the same for both senses."""
-        kept = np.asarray(multitree(self.dag), dtype=np.float64)
-        return Value(("out", "in"), (), np.broadcast_to(kept[:, None], (len(kept), self.scan.heads)))
+        mask = np.asarray(multitree(self.dag), dtype=np.float64)
+        return Value(("out", "in"), (), np.broadcast_to(mask[:, None], (len(mask), self.scan.heads)))

@@ -103,10 +103,10 @@ def run(scan: Scan, values: DirectionGates, entering: Floats, add_direct: bool) 
 
 def by_node(sites: Sites, ports: PortIndices) -> dict[int, list[int]]:
     """The sites of each node."""
-    found: dict[int, list[int]] = {}
+    sites_by_node: dict[int, list[int]] = {}
     for site, node in enumerate(ints(sites.nodes(ports))):
-        found.setdefault(node, []).append(site)
-    return found
+        sites_by_node.setdefault(node, []).append(site)
+    return sites_by_node
 
 
 def operator(gate: Value) -> Callable[[int, Floats], Floats]:
@@ -181,16 +181,16 @@ def entering_states(scan: Scan, dag: DAG, number: int, initial: Mapping[str, npt
     for port, name in enumerate(dag.ports):
         if name not in initial:
             continue
-        given, shape = floats(initial[name]), state_shapes(scan, dag)[number][name]
-        if given.shape != shape:
-            raise ValueError(f"the initial state of port '{name}' has shape {given.shape}, should be {shape}")
+        entering, shape = floats(initial[name]), state_shapes(scan, dag)[number][name]
+        if entering.shape != shape:
+            raise ValueError(f"the initial state of port '{name}' has shape {entering.shape}, should be {shape}")
         edges = open_edges(dag, scan.directions[number], port, final=False)
-        states[edges] = given.reshape(len(edges), *states.shape[1:])
+        states[edges] = entering.reshape(len(edges), *states.shape[1:])
     return states
 
 
 def leaving_states(scan: Scan, dag: DAG, number: int, states: Floats) -> dict[str, Floats]:
     """The states on the edges that leave, by port, in the layout of `state_shapes`."""
     shapes, direction = state_shapes(scan, dag, final=True)[number], scan.directions[number]
-    found = {name: open_edges(dag, direction, port, final=True) for port, name in enumerate(dag.ports)}
-    return {name: states[edges].reshape(shapes[name]) for name, edges in found.items()}
+    edges_by_port = {name: open_edges(dag, direction, port, final=True) for port, name in enumerate(dag.ports)}
+    return {name: states[edges].reshape(shapes[name]) for name, edges in edges_by_port.items()}

@@ -41,12 +41,12 @@ class Rounding(Evaluator):
 
     def evaluate(self, expr: Expr) -> Value:
         """The value of an expression, moved; numbers that are written out or counted are exact."""
-        found = super().evaluate(expr)
-        return found if isinstance(expr, Number | Degree) else replace(found, array=moved(found.array, self.way))
+        value = super().evaluate(expr)
+        return value if isinstance(expr, Number | Degree) else replace(value, array=moved(value.array, self.way))
 
     def applied(self, function: Function, arguments: list[Floats]) -> Floats:
         """Saturating functions: their derivatives cancel."""
-        found, argument = super().applied(function, arguments), arguments[0]
+        result, argument = super().applied(function, arguments), arguments[0]
         match function:
             case Function.TANH:
                 terms = np.ones(())
@@ -57,41 +57,41 @@ class Rounding(Evaluator):
             case Function.CAP:
                 terms = 1 / np.maximum(1, np.abs(argument.real))
             case _:
-                return found
-        return self.turned(found, terms * np.abs(argument.imag))
+                return result
+        return self.turned(result, terms * np.abs(argument.imag))
 
     def multiplied(self, inverted: list[bool], factors: list[Floats]) -> Floats:
         """The derivative of a quotient is a difference, `a' / b - a b' / b^2`, and those of a product may cancel as well."""
-        found, size = super().multiplied(inverted, factors), np.zeros(())
+        result, size = super().multiplied(inverted, factors), np.zeros(())
         for place, (below, factor) in enumerate(zip(inverted, factors, strict=True)):
             if not np.iscomplexobj(factor) or len(factors) < 2:
                 continue
             others = [absolute(other.real) for other in factors[:place] + factors[place + 1 :]]
             term = super().multiplied(inverted[:place] + inverted[place + 1 :], others) * absolute(factor.imag)
             size = size + (term / factor.real**2 if below else term)
-        return self.turned(found, size)
+        return self.turned(result, size)
 
     def normed(self, matrices: Floats) -> Floats:
         """The derivative of a norm is a sum over the matrix's entries, which may cancel. Of singular values that are all but
         equal, rounding decides how much each counts: their ratio is off by a unit, and is raised to a high power."""
-        found, known = super().normed(matrices), spectrum(matrices)
+        norm, known = super().normed(matrices), spectrum(matrices)
         slope = np.einsum("...rs,...s,...sc->...rc", known.left, known.weights, known.right)
         size = np.sum(np.abs(slope * matrices.imag), axis=(-2, -1))
         share = SCHATTEN * known.weights * np.maximum(1 - known.weights, 0)
-        return self.turned(found, size + np.sum(share * np.abs(known.along(matrices.imag)), axis=-1))
+        return self.turned(norm, size + np.sum(share * np.abs(known.along(matrices.imag)), axis=-1))
 
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
         """Of what a group shares, little may be left to one of it."""
-        found = super().rescaled(kind, array, groups)
+        result = super().rescaled(kind, array, groups)
         change = groups.back(groups.fold(np.maximum, np.abs(array.imag), 0.0))
         match kind:
             case "softmax":
-                terms = np.abs(found.real)
+                terms = np.abs(result.real)
             case "l1":
                 terms = 1 / np.maximum(1, groups.back(groups.fold(np.add, absolute(array).real, 0.0)))
             case "l2":
                 terms = 1 / np.sqrt(groups.back(groups.fold(np.add, array.real**2, 0.0)) + L2_EPSILON)
-        return self.turned(found, terms * change)
+        return self.turned(result, terms * change)
 
     def turned(self, array: Floats, size: Floats) -> Floats:
         """An array whose derivative is off by `STEP` times a size, one way or the other."""

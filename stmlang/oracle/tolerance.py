@@ -118,8 +118,8 @@ def _part(error: Floats, along: Arguments | None) -> Floats:
     return error.real if along is None else slope(error)
 
 
-def _together(scan: Scan, parts: list[Floats]) -> Floats:
-    return np.concatenate(parts, axis=1) if scan.combine == "concat" else np.sum(parts, axis=0)
+def _together(scan: Scan, by_direction: list[Floats]) -> Floats:
+    return np.concatenate(by_direction, axis=1) if scan.combine == "concat" else np.sum(by_direction, axis=0)
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -176,14 +176,14 @@ def sizes_of(scan: Scan, gates: DirectionGates, noisy: Sequence[DirectionGates],
 
     counts = roundings(scan, gates)
     real, change = combined(np.real, gates), combined(slope, gates)
-    errors = combined(error, real, counts, *(combined(np.real, one) for one in noisy))
-    change_errors = combined(error, change, counts, *(combined(slope, one) for one in noisy))
+    errors = combined(error, real, counts, *(combined(np.real, perturbed) for perturbed in noisy))
+    change_errors = combined(error, change, counts, *(combined(slope, perturbed) for perturbed in noisy))
     matrices = any("key'" in value.states for value in (gates.transition, gates.mark))
     states, turned_states = entering.real, slope(entering.astype(np.complex128))
     if not matrices:
-        real, errors, change, change_errors = (combined(np.abs, part) for part in (real, errors, change, change_errors))
+        real, errors, change, change_errors = (combined(np.abs, measure) for measure in (real, errors, change, change_errors))
         return Sizes(real, errors, change, change_errors, np.abs(states), np.abs(turned_states))
-    errors, change, change_errors = (normed(part, "fro") for part in (errors, change, change_errors))
+    errors, change, change_errors = (normed(measure, "fro") for measure in (errors, change, change_errors))
     return Sizes(normed(real, 2), errors, change, change_errors, length(states, -2), length(turned_states, -2))
 
 
@@ -191,18 +191,18 @@ def combined(function: Callable[..., Floats], *gates: DirectionGates) -> Directi
     """A function of the arrays of some sets of gates."""
 
     def value(pick: Callable[[DirectionGates], Value]) -> Value:
-        found = [pick(one) for one in gates]
-        return replace(found[0], array=function(*(one.array for one in found)))
+        values = [pick(variant) for variant in gates]
+        return replace(values[0], array=function(*(variant.array for variant in values)))
 
     return DirectionGates(
         gates[0].sites,
-        value(lambda one: one.source),
-        value(lambda one: one.transition),
-        value(lambda one: one.mark),
-        value(lambda one: one.direct),
-        function(*(one.query for one in gates)),
-        function(*(one.key for one in gates)),
-        function(*(one.value for one in gates)),
+        value(lambda variant: variant.source),
+        value(lambda variant: variant.transition),
+        value(lambda variant: variant.mark),
+        value(lambda variant: variant.direct),
+        function(*(variant.query for variant in gates)),
+        function(*(variant.key for variant in gates)),
+        function(*(variant.value for variant in gates)),
     )
 
 
@@ -236,14 +236,14 @@ def length(array: Floats, axis: int) -> Floats:
 def normed(gates: DirectionGates, order: Literal[2, "fro"]) -> DirectionGates:
     """Norms over the key axis: of matrices of the given order (2 for spectral), of what acts elementwise the largest."""
 
-    def value(found: Value) -> Value:
-        axes = tuple(2 + at for at, index in enumerate(found.states) if index in ("key", "key'"))
-        states: tuple[Index, ...] = tuple(index for index in found.states if index not in ("key", "key'"))
+    def value(gate: Value) -> Value:
+        axes = tuple(2 + at for at, index in enumerate(gate.states) if index in ("key", "key'"))
+        states: tuple[Index, ...] = tuple(index for index in gate.states if index not in ("key", "key'"))
         if len(axes) == 2:
-            known = np.isfinite(found.array)  # of numbers that are none there is no spectrum
-            norm = np.linalg.norm(np.where(known, found.array, 0.0), order, axis=(axes[0], axes[1]))
-            return Value(found.ports, states, np.where(known.all(axes), norm, np.inf))
-        return Value(found.ports, states, np.abs(found.array).max(axes, initial=0.0))
+            known = np.isfinite(gate.array)  # of numbers that are none there is no spectrum
+            norm = np.linalg.norm(np.where(known, gate.array, 0.0), order, axis=(axes[0], axes[1]))
+            return Value(gate.ports, states, np.where(known.all(axes), norm, np.inf))
+        return Value(gate.ports, states, np.abs(gate.array).max(axes, initial=0.0))
 
     return DirectionGates(
         gates.sites,
@@ -272,12 +272,12 @@ def quotient(scan: Scan, unit: float, raw: Floats, error: Floats, turn: bool) ->
         size, moves = np.maximum(np.abs(d), 1.0), np.abs(d) + unit * d_error >= 1
         unknown = turn & moves & (np.abs(d) - unit * d_error <= 1)
     d_error = np.where(moves, d_error, 0)
-    found = (h_error + h * ROUNDINGS) / size + h * d_error / size**2
+    bound = (h_error + h * ROUNDINGS) / size + h * d_error / size**2
     if turn:
         wide = slope(error)
         h_wide, d_wide = wide[..., :-1], np.where(moves, wide[..., -1:], 0)
         h_change, d_change = change[..., :-1], np.where(moves, change[..., -1:], 0)
         first = (h_wide + h_change * ROUNDINGS) / size + (h_change * d_error + h_error * d_change + h * d_wide) / size**2
         second = h * d_change * ROUNDINGS / size**2 + 2 * h * d_change * d_error / size**3
-        found = found + 1j * TURN * (first + second)
-    return np.where(unknown, np.inf * (1 + 1j * turn) if turn else np.inf, found)
+        bound = bound + 1j * TURN * (first + second)
+    return np.where(unknown, np.inf * (1 + 1j * turn) if turn else np.inf, bound)

@@ -107,8 +107,8 @@ def _operand(expr: Expr, tightness: int) -> str:
 def _signed(terms: tuple[tuple[bool, Expr], ...]) -> str:
     """`-a + b - c`. A term that is itself a sum is bracketed, and one with a minus of its own where it does not come first."""
     first = f"-{_operand(terms[0][1], _POWER)}" if terms[0][0] else _operand(terms[0][1], _PRODUCT)
-    rest = [f" {'-' if negative else '+'} {_later(term, _PRODUCT)}" for negative, term in terms[1:]]
-    return first + "".join(rest)
+    later_terms = [f" {'-' if negative else '+'} {_later(term, _PRODUCT)}" for negative, term in terms[1:]]
+    return first + "".join(later_terms)
 
 
 def _later(expr: Expr, tightness: int) -> str:
@@ -120,8 +120,8 @@ def _later(expr: Expr, tightness: int) -> str:
 def _ratio(factors: tuple[tuple[bool, Expr], ...]) -> str:
     """`a * b / c`, or `1 / a` where the first factor is inverted."""
     first = f"1 / {_later(factors[0][1], _POWER)}" if factors[0][0] else _operand(factors[0][1], _MINUS)
-    rest = [f" {'/' if inverted else '*'} {_later(factor, _POWER)}" for inverted, factor in factors[1:]]
-    return first + "".join(rest)
+    later_factors = [f" {'/' if inverted else '*'} {_later(factor, _POWER)}" for inverted, factor in factors[1:]]
+    return first + "".join(later_factors)
 
 
 def _brackets(entries: list[str]) -> str:

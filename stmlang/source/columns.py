@@ -34,14 +34,14 @@ def table(rows: Sequence[Row], left: Collection[int], width: int | None = None, 
         if _room(rows, dropped, width) >= least:
             break
         dropped.append(column)
-    kept = [column for column in range(last) if column not in dropped]
-    numbers = columns([tuple(row[column] for column in kept) for row in rows], [kept.index(at) for at in left if at in kept])
+    shown = [column for column in range(last) if column not in dropped]
+    numbers = columns([tuple(row[column] for column in shown) for row in rows], [shown.index(at) for at in left if at in shown])
     room, start = _room(rows, dropped, width), max(map(len, numbers)) + 2
     lines: list[str] = []
     for number, (line, row) in enumerate(zip(numbers, rows, strict=True)):
         if room >= least:
-            first, *rest = textwrap.wrap(row[last], room, break_on_hyphens=False) or [""]
-            lines += [f"{line:{start}}{first}".rstrip(), *(" " * start + continued for continued in rest)]
+            first, *continuation = textwrap.wrap(row[last], room, break_on_hyphens=False) or [""]
+            lines += [f"{line:{start}}{first}".rstrip(), *(" " * start + continued for continued in continuation)]
         else:
             words = row[last] if number else ""
             indent = " " * DEEPER

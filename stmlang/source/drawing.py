@@ -35,8 +35,8 @@ def painter(colour: bool) -> Paint:
 
 def headline(label: str, message: str, tone: str, paint: Paint, width: int | None) -> list[str]:
     """What is wrong, behind a label in its colour."""
-    first, *rest = wrapped(f"{label}: {printable(message)}", width)
-    return [paint(label, tone) + paint(first.removeprefix(label), _BOLD), *(paint(line, _BOLD) for line in rest)]
+    first, *continued = wrapped(f"{label}: {printable(message)}", width)
+    return [paint(label, tone) + paint(first.removeprefix(label), _BOLD), *(paint(line, _BOLD) for line in continued)]
 
 
 def gutter_of(marks: Sequence[Mark]) -> int:
@@ -48,9 +48,9 @@ def remark(kind: str, text: str, gutter: int, paint: Paint, width: int | None) -
     """A note or the help, all its lines under the beginning of its words."""
     blanks = " " * gutter
     label = f"{blanks} = {kind}:"
-    first, *rest = text.split("\n")
+    first, *later_lines = text.split("\n")
     lines = wrapped(f"{label} {first}", width, len(label) - gutter)
-    for line in rest:
+    for line in later_lines:
         lines += wrapped(" " * (len(label) + 1) + line, width, 0)
     return [blanks + paint(" = ", _FRAME) + paint(kind, _BOLD) + ":" + lines[0].removeprefix(label), *lines[1:]]
 
@@ -103,8 +103,8 @@ def _window(text: str, begin: int, end: int, span: Span) -> tuple[str, int, int]
     shown = _expand(left + before, 0)
     prefix = _columns(shown)
     middle = _expand(marked, prefix)
-    rest = _expand(after, prefix + _columns(middle))
-    return shown + middle + rest + right, prefix, max(1, _columns(middle))
+    behind = _expand(after, prefix + _columns(middle))
+    return shown + middle + behind + right, prefix, max(1, _columns(middle))
 
 
 def _expand(text: str, column: int) -> str:

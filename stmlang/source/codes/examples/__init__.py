@@ -46,8 +46,8 @@ def examples() -> Mapping[str, Example]:
     for place in sorted(files(__name__).iterdir(), key=lambda place: place.name):
         if place.name.endswith(".txt"):
             for entry in place.read_text(encoding="utf-8").split("=== ")[1:]:
-                code, _, rest = entry.partition("\n")
-                by_code[code] = _example(rest)
+                code, _, body = entry.partition("\n")
+                by_code[code] = _example(body)
     return by_code
 
 
