@@ -22,13 +22,13 @@ def tree_equal(left: File, right: File) -> bool:
                 return False
             pending += zip(first, second, strict=True)
         elif is_dataclass(a):
-            pending += zip(parts(a), parts(b), strict=True)
+            pending += zip(fields_of(a), fields_of(b), strict=True)
         elif a != b:
             return False
     return True
 
 
-def parts(node: Any) -> list[Any]:
+def fields_of(node: Any) -> list[Any]:
     """The values of a node's fields, less the places."""
     values = [getattr(node, field.name) for field in fields(node)]
     return [value for value in values if not isinstance(value, Span | SourceFile)]

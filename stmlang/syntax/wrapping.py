@@ -144,12 +144,12 @@ class _Writer:
 
     def _in_order(self, row: Sequence[Piece], reserve: int) -> None:
         """Put pieces between which no break is allowed: break brackets instead, late ones first."""
-        rest = [0] * (len(row) + 1)
+        width_from = [0] * (len(row) + 1)
         for at in range(len(row) - 1, -1, -1):
-            rest[at] = rest[at + 1] + row[at].space + len(row[at].flat)
+            width_from[at] = width_from[at + 1] + row[at].space + len(row[at].flat)
         last = max((at for at, piece in enumerate(row) if piece.inside), default=-1)
         for at, piece in enumerate(row):
-            alone, following = piece.space + len(piece.flat), rest[at + 1] + reserve
+            alone, following = piece.space + len(piece.flat), width_from[at + 1] + reserve
             fits = self._room(alone + following) or (at < last and self._room(alone))
             if piece.inside and not fits and self.indent < _DEEPEST:
                 self._bracket(piece)
