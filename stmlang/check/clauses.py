@@ -45,8 +45,8 @@ def head_of(equation: Span) -> Span:
 def with_index(equation: Span, index: str) -> Edit:
     """The left-hand side of an equation with one more index."""
     head = head_of(equation)
-    name, _, rest = head.text.partition("[")
-    entries = rest.removesuffix("]").strip()
+    name, _, bracketed = head.text.partition("[")
+    entries = bracketed.removesuffix("]").strip()
     return Edit(head, f"{name.strip()}[{entries}, {index}]" if entries else f"{name}[{index}]")
 
 
@@ -106,6 +106,6 @@ def _tie(problems: Problems, gate: str, holding: list[Written], ports: str) -> N
 def _gap(problems: Problems, gate: str, indices: Sequence[Index], first: Written, gaps: list[str]) -> None:
     shown = listed([f"{gate}[{ports}]" for ports in gaps[:3]]) + (f" and {len(gaps) - 3} more" if len(gaps) > 3 else "")
     note = f"there is no equation for {shown}"
-    rest = f"{gate}[{', '.join(indices)}] = 0"
-    help = inserted(f"add `{rest}`, which holds wherever no other equation does", first.equation.span, f"; {rest}")
+    default = f"{gate}[{', '.join(indices)}] = 0"
+    help = inserted(f"add `{default}`, which holds wherever no other equation does", first.equation.span, f"; {default}")
     problems.error("STM2010", f"the equations of `{gate}` leave gaps", first.head, note, help=help)

@@ -24,18 +24,18 @@ def check_definitions(problems: Problems, module: Module) -> None:
 
 
 def _parameters(problems: Problems, definition: Definition) -> bool:
-    seen: dict[str, tree.Name] = {}
+    first_named: dict[str, tree.Name] = {}
     sound = True
     for name in definition.item.parameters:
         if name.text in RESERVED or name.text in INPUTS or name.text in SIZES:
             what = RESERVED.get(name.text, MEANT)
             problems.error("STM1005", f"`{name.text}` {what} and cannot name a parameter", name.span)
             sound = False
-        elif name.text in seen:
-            labels = [Label(seen[name.text].span, "first declared here")]
+        elif name.text in first_named:
+            labels = [Label(first_named[name.text].span, "first declared here")]
             problems.error("STM1004", f"the parameter `{name.text}` is declared twice", name.span, labels=labels)
             sound = False
-        seen.setdefault(name.text, name)
+        first_named.setdefault(name.text, name)
     return sound
 
 

@@ -33,8 +33,8 @@ def followed(uses: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[st
             state[start] = False
             path.append((start, iter(uses[start])))
         while path:
-            name, rest = path[-1]
-            following = next(rest, None)
+            name, unvisited = path[-1]
+            following = next(unvisited, None)
             if following is None:
                 state[name] = True
                 done[name] = None

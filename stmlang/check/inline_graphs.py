@@ -182,9 +182,9 @@ def _shortest_cycle(successors: list[list[int]], alive: set[int]) -> list[int]:
     """A cycle among nodes each of which leads to another: walk until a node repeats, then go around that node by the
     shortest way."""
     node = min(alive)
-    seen: set[int] = set()
-    while node not in seen:
-        seen.add(node)
+    passed: set[int] = set()
+    while node not in passed:
+        passed.add(node)
         node = next(other for other in successors[node] if other in alive)
     before: dict[int, int] = {}
     queue = deque([node])

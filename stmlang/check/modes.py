@@ -236,14 +236,14 @@ def _senses(problems: Problems, group: list[tree.Name], names: list[str], span: 
 def without_settings(problems: Problems, equations: Sequence[tree.Equation]) -> list[tree.Equation]:
     """The equations but for those that are settings, misspelt and with a `=`, as `stabilise = P`: these are refused."""
     gates = {equation.target.text for equation in equations}
-    kept: list[tree.Equation] = []
+    equations_of_gates: list[tree.Equation] = []
     for equation in equations:
         name, value = equation.target, equation.value
         word = value.name.text if isinstance(value, tree.Reference) and not equation.indices else None
         meant = setting_near(name.text) if word is not None and word not in gates and name.text not in CORE else None
         if word is None or meant is None or word not in SETTING_CHOICES[meant]:
-            kept.append(equation)
+            equations_of_gates.append(equation)
             continue
         help = replaced(f"a setting has no `=`: write `{meant} {word}`", name.span.to(value.span), f"{meant} {word}")
         problems.error("STM2033", f"there is no setting `{name.text}`", name.span, help=help)
-    return kept
+    return equations_of_gates

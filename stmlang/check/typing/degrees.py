@@ -43,7 +43,7 @@ def degree(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value
 
 def written_in(expression: tree.Expression, scope: Scope) -> bool:
     """Whether an expression calls `degree`, itself or through definitions."""
-    stack, seen = [(expression, scope)], set[int]()
+    stack, followed = [(expression, scope)], set[int]()
     while stack:
         top, where = stack.pop()
         for inner in subexpressions(top):
@@ -52,8 +52,8 @@ def written_in(expression: tree.Expression, scope: Scope) -> bool:
                     return True
                 case tree.Call(function=function):
                     definition = where.module.names.get(function.text)
-                    if isinstance(definition, Definition) and id(definition) not in seen:
-                        seen.add(id(definition))
+                    if isinstance(definition, Definition) and id(definition) not in followed:
+                        followed.add(id(definition))
                         stack.append((definition.item.value, Scope(definition.module)))
                 case tree.Reference(name=name) if (argument := where.parameters.get(name.text)) is not None:
                     stack.append((argument.expression, argument.scope))

@@ -160,9 +160,9 @@ def _edge_feature(context: Context, expression: tree.Indexed, site: Site) -> Fea
 def _without_edges(place: Span) -> Advice:
     """`linear(x)` for a map that also reads edges: without them and the comma before, or with `x` in their place."""
     before = place.file.text[max(0, place.start - 100) : place.start]
-    kept = before.rstrip()
-    comma = kept.endswith(",")
-    start = place.start - (len(before) - len(kept) + 1) if comma else place.start
+    text_before = before.rstrip()
+    comma = text_before.endswith(",")
+    start = place.start - (len(before) - len(text_before) + 1) if comma else place.start
     return replaced("write `linear(x)`", Span(place.file, start, place.end), "" if comma else "x")
 
 
