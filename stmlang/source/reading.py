@@ -42,28 +42,28 @@ def read(path: str | os.PathLike[str], name: str | None = None) -> SourceFile:
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
             raise _error("STM0002", f"{quoted(shown)} is {what}", help="name one text file")
         with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise _error("STM0001", f"there is no file {quoted(shown)}", help=_neighbour(path)) from None
     except OSError as error:
         raise _error(
             "STM0003", f"cannot read {quoted(shown)}: {(error.strerror or 'unknown error').lower()}", help=UNREADABLE
         ) from None
-    if (kind := _another_kind(data, Path(path))) is not None:
+    if (kind := _another_kind(content, Path(path))) is not None:
         what, help = kind
         raise _error("STM0007", f"{quoted(shown)} is {what}, not a spec", help=help)
-    return decode(data, shown)
+    return decode(content, shown)
 
 
-def _another_kind(data: bytes, path: Path) -> tuple[str, str] | None:
+def _another_kind(content: bytes, path: Path) -> tuple[str, str] | None:
     """What a file is that is no text in this language, as far as its first bytes or its suffix tell, and what it is for."""
-    if data.startswith(b"PK\x03\x04"):
-        if b"manifest.json" in data[:ZIP_HEAD]:
+    if content.startswith(b"PK\x03\x04"):
+        if b"manifest.json" in content[:ZIP_HEAD]:
             return "an artifact", f"`stmlang inspect {path}` says what is in it"
         if path.suffix == ".npz":
             return "an archive of arrays", f"`stmlang fuzz --replay {path}` replays it if `stmlang fuzz` saved it"
         return "a zip archive", "name one text file"
-    if data.startswith(b"\x1f\x8b"):
+    if content.startswith(b"\x1f\x8b"):
         return "a gzip archive", "unpack it first"
     if path.suffix.lower() in GRAPHS:
         return "a graph file", f'a spec takes its topology from it: `topology graph = dag from "{path.name}"`'
@@ -72,20 +72,20 @@ def _another_kind(data: bytes, path: Path) -> tuple[str, str] | None:
     return None
 
 
-def decode(data: bytes, name: str) -> SourceFile:
+def decode(content: bytes, name: str) -> SourceFile:
     """A text from bytes in UTF-8, with or without a byte order mark. Raises `SpecError` (STM0004 to STM0006)."""
-    if len(data) > MAX_BYTES:
+    if len(content) > MAX_BYTES:
         raise _too_large(name)
     try:
-        return from_text(data.decode("utf-8"), name)
+        return from_text(content.decode("utf-8"), name)
     except UnicodeDecodeError as error:
         # The span points into the text as an editor would show it, with a mark in place of each bad byte.
-        readable = SourceFile(name, data.decode("utf-8", "replace").removeprefix(_BYTE_ORDER_MARK))
-        at = len(data[: error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK))
+        readable = SourceFile(name, content.decode("utf-8", "replace").removeprefix(_BYTE_ORDER_MARK))
+        at = len(content[: error.start].decode("utf-8").removeprefix(_BYTE_ORDER_MARK))
         help = "save the file as UTF-8"
-        if data.startswith(_UTF16_MARKS):
+        if content.startswith(_UTF16_MARKS):
             help = "the file looks like UTF-16: " + help
-        message = f"byte 0x{data[error.start]:02X} at offset {error.start} is not UTF-8"
+        message = f"byte 0x{content[error.start]:02X} at offset {error.start} is not UTF-8"
         raise _error("STM0005", message, Span(readable, at, at + 1), help) from None
 
 

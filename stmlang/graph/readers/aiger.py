@@ -144,22 +144,22 @@ def _text(file: GraphFile) -> _Circuit:
 
 def _binary(file: GraphFile, content: bytes) -> _Circuit:
     """Everything that a binary file says. Its header and marks, which are lines, become its text."""
-    head, _, rest = content.partition(b"\n")
+    head, _, unread = content.partition(b"\n")
     header = _header(replace(file, source=SourceFile(file.source.name, head.decode("latin-1"))))
-    *lines, rest = rest.split(b"\n", header.marked)
+    *lines, unread = unread.split(b"\n", header.marked)
     text = b"\n".join([head, *lines]).decode("latin-1")
     file = replace(file, source=SourceFile(file.source.name, text))
     if len(lines) < header.marked:
         file.refuse("STM3403", f"the file ends within its {header.marked:,} outputs", file.line_at(1))
     marked = integers(file, " ", 1, 2, header.marked)[:, 0]
-    differences, end = _numbers(file, header.gates, rest)
+    differences, end = _numbers(file, header.gates, unread)
     literal = 2 * (header.inputs + 1 + np.arange(header.gates))
     fanins = literal[:, None] - np.cumsum(differences.reshape(-1, 2), axis=1)
     wrong = np.flatnonzero((differences[::2] == 0) | (fanins[:, 1] < 0))
     if wrong.size:
         file.refuse("STM3403", f"a fanin of the gate `{literal[wrong[0]]}` is not below it", None)
     inputs = 2 * (1 + np.arange(header.inputs))
-    symbols = _symbols(file, header, _decoded(rest[end:]), None)
+    symbols = _symbols(file, header, _decoded(unread[end:]), None)
     return _Circuit(file, header, inputs, marked, np.column_stack([literal, fanins]), symbols)
 
 

@@ -45,7 +45,7 @@ class _Handler:
     namespace: str | None = None
     graphs: int = 0
 
-    def here(self, behind: int = 0) -> Place:
+    def place(self, behind: int = 0) -> Place:
         """The place of what is being read, so many characters behind its start, up to the end of its tag or line."""
         start, end = self.file.line_at(self.parser.CurrentLineNumber)
         start = min(start + self.parser.CurrentColumnNumber + behind, end)
@@ -55,7 +55,7 @@ class _Handler:
     def declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
         if encoding is not None and encoding.lower() not in _READ_AS_DECLARED and not self.file.text.isascii():
             message = f"the file says that it is written in `{encoding}`, and is read as UTF-8 or Latin-1"
-            self.file.refuse("STM3403", message, self.here(), "save it as UTF-8")
+            self.file.refuse("STM3403", message, self.place(), "save it as UTF-8")
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if self.below or self.path[-1] in _ANYTHING:
@@ -65,10 +65,10 @@ class _Handler:
         if len(self.path) == 1:
             self.namespace = namespace
             if word != "graphml":
-                self.file.refuse("STM3403", f"the outermost element is `{word}`, not `graphml`", self.here())
+                self.file.refuse("STM3403", f"the outermost element is `{word}`, not `graphml`", self.place())
         if namespace != self.namespace or word not in _INSIDE.get(self.path[-1], ()):
             where = f"`<{self.path[-1]}>`" if len(self.path) > 1 else "the file"
-            self.file.refuse("STM3403", f"`<{word}>` has no meaning in {where}", self.here())
+            self.file.refuse("STM3403", f"`<{word}>` has no meaning in {where}", self.place())
         self.path.append(word)
         self.element(word, attributes)
 
@@ -79,16 +79,16 @@ class _Handler:
                 self.graphs += len(self.directed) == 0
                 if self.graphs > 1:
                     help = "a topology is one graph: put each into a file of its own"
-                    self.file.refuse("STM3403", "a second graph", self.here(), help)
+                    self.file.refuse("STM3403", "a second graph", self.place(), help)
                 self.directed.append(self.default(attributes))
             case "node":
-                self.graph.declare(self.needed(word, attributes, "id"), self.here())
+                self.graph.declare(self.needed(word, attributes, "id"), self.place())
             case "edge":
                 self.edge(attributes)
             case "hyperedge":
-                self.file.refuse("STM3403", "an edge here joins two nodes, a hyperedge any number", self.here())
+                self.file.refuse("STM3403", "an edge here joins two nodes, a hyperedge any number", self.place())
             case "locator":
-                self.file.refuse("STM3403", "what this stands for lies in another file", self.here(), "put it into this one")
+                self.file.refuse("STM3403", "what this stands for lies in another file", self.place(), "put it into this one")
             case _:
                 pass
 
@@ -104,35 +104,35 @@ class _Handler:
         """Characters outside of tags, which have a meaning in data only."""
         if not self.below and self.path[-1] not in _ANYTHING and text.strip():
             blanks = len(text) - len(text.lstrip())
-            self.file.refuse("STM3403", f"`{text.strip()}` between the elements of a graph", self.here(blanks))
+            self.file.refuse("STM3403", f"`{text.strip()}` between the elements of a graph", self.place(blanks))
 
     def default(self, attributes: dict[str, str]) -> bool | None:
         """Whether a graph gives its edges a direction, None if it does not say."""
         edge_default = attributes.get("edgedefault")
         if edge_default not in (None, "directed", "undirected"):
             help = 'write `edgedefault="directed"`, or `"undirected"`'
-            self.file.refuse("STM3403", f"`{edge_default}` where a direction is expected", self.here(), help)
+            self.file.refuse("STM3403", f"`{edge_default}` where a direction is expected", self.place(), help)
         return None if edge_default is None else edge_default == "directed"
 
     def edge(self, attributes: dict[str, str]) -> None:
         own = attributes.get("directed")
         directed = self.directed[-1] if own is None else _TRUTH.get(own.strip())
         if own is not None and directed is None:
-            self.file.refuse("STM3403", f"`{own}` where `true` or `false` is expected", self.here())
+            self.file.refuse("STM3403", f"`{own}` where `true` or `false` is expected", self.place())
         if not directed:
             help = 'write `edgedefault="directed"` in `<graph>` where source and target are meant'
-            self.file.refuse("STM3404", "this edge has no direction", self.here(), help)
+            self.file.refuse("STM3404", "this edge has no direction", self.place(), help)
         source, target = (self.needed("edge", attributes, end) for end in ("source", "target"))
-        self.edges.append((source, target, self.here()))
+        self.edges.append((source, target, self.place()))
 
     def needed(self, element: str, attributes: dict[str, str], name: str) -> str:
         value = attributes.get(name)
         if value is None:
-            self.file.refuse("STM3403", f"`<{element}>` without `{name}`", self.here())
+            self.file.refuse("STM3403", f"`<{element}>` without `{name}`", self.place())
         return value
 
     def doctype(self, *_: object) -> None:
-        end = self.here()[1]  # the parser has read on to the end of the name, or of what it declares
+        end = self.place()[1]  # the parser has read on to the end of the name, or of what it declares
         start = max(self.file.text.rfind("<!DOCTYPE", 0, end), 0)
         help = "remove the declaration"
         self.file.refuse("STM3410", "a graph file may not declare a document type", (start, end), help)

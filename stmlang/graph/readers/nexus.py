@@ -79,7 +79,7 @@ class _Words:
             self.file.refuse("STM3403", f"`{word}` where {what} is expected", place)
         return word, place
 
-    def rest(self, at: Place) -> list[Token]:
+    def up_to_semicolon(self, at: Place) -> list[Token]:
         """The words up to the next `;`, which is taken too."""
         words: list[Token] = []
         while (token := self.take(at))[0] != ";":
@@ -90,7 +90,7 @@ class _Words:
 @dataclass
 class _Nexus:
     """What has been read so far: taxa and translations by their keys, each with its place, and the
-    names of all trees. `here` once the block has a tree, `other` is the first tree that is another than the first."""
+    names of all trees. `has_tree` once the block has one, `other` is the first tree that is another than the first."""
 
     file: GraphFile
     words: _Words
@@ -100,7 +100,7 @@ class _Nexus:
     translation: dict[str, Token] = field(default_factory=dict[str, Token])
     translated: set[str] = field(default_factory=set[str])
     trees: list[Token] = field(default_factory=list[Token])
-    here: bool = False
+    has_tree: bool = False
     graph: Graph | None = None
     other: int | None = None
 
@@ -113,7 +113,7 @@ class _Nexus:
             notes = (f"blocks are {listing([quoted(known_kind) for known_kind in (*READ, *OTHERS)])}",)
             self.file.refuse("STM3403", f"`{name}` is no block that is known", place, "remove it from the file", notes)
         if kind != "taxa":
-            self.translation, self.translated, self.here = {}, set(), False
+            self.translation, self.translated, self.has_tree = {}, set(), False
         while (token := self.words.take(place))[0].lower() not in ("end", "endblock"):
             if kind in OTHERS:
                 while token[0] != ";":
@@ -130,7 +130,7 @@ class _Nexus:
     def taxon_command(self, word: str, at: Place) -> None:
         match word.lower():
             case "title" | "link" | "blockid":
-                self.words.rest(at)
+                self.words.up_to_semicolon(at)
             case "dimensions":
                 key, place = self.words.name("`ntax`", at)
                 if key.lower() != "ntax":
@@ -142,7 +142,7 @@ class _Nexus:
                 self.announced = int(count), place
                 self.words.expect(";", place)
             case "taxlabels":
-                for label, place in self.words.rest(at):
+                for label, place in self.words.up_to_semicolon(at):
                     self.taxon(label, place)
                 if self.announced is not None and self.announced[0] != len(self.ordered):
                     message = f"{self.announced[0]:,} taxa are announced, and {len(self.ordered):,} are listed"
@@ -162,7 +162,7 @@ class _Nexus:
     def tree_command(self, word: str, at: Place) -> None:
         match word.lower():
             case "title" | "link" | "blockid":
-                self.words.rest(at)
+                self.words.up_to_semicolon(at)
             case "translate":
                 self.translate(at)
             case "tree" | "network":
@@ -173,7 +173,7 @@ class _Nexus:
                 self.unknown(word, at, "the block of trees", "`tree`, `network`, `translate`, `title` and `link`")
 
     def translate(self, at: Place) -> None:
-        if self.translation or self.here:
+        if self.translation or self.has_tree:
             help = "write one `translate` ahead of all trees"
             self.file.refuse("STM3403", "a translation behind what it might be meant for", at, help)
         end = ","
@@ -206,7 +206,7 @@ class _Nexus:
         self.words.move(parsed.end[1])
         graph = graph_of(self.file, parsed.spots, self.shown)
         self.trees.append((_plain(name), place))
-        self.here = True
+        self.has_tree = True
         if self.graph is None:
             self.graph = graph
         elif self.other is None and not same(self.graph, graph):
