@@ -173,7 +173,7 @@ SCHATTEN = 2.0 * (2.0**SQUARINGS + 1)
 
 def apply(function: Function, arguments: list[Floats]) -> Floats:
     """An elementwise function."""
-    x, *rest = arguments
+    x, *others = arguments
     match function:
         case Function.EXP:
             return np.exp(x)
@@ -198,12 +198,12 @@ def apply(function: Function, arguments: list[Floats]) -> Floats:
         case Function.CAP:
             return x / larger(np.ones(()), absolute(x))
         case Function.MINIMUM:
-            return shared(smaller(x, rest[0]), x, rest[0])
+            return shared(smaller(x, others[0]), x, others[0])
         case Function.MAXIMUM:
-            return shared(larger(x, rest[0]), x, rest[0])
+            return shared(larger(x, others[0]), x, others[0])
         case Function.DIVISOR:
             return divisor(x, SLACK)
         case Function.CLIP:
-            return smaller(larger(x, rest[0]), rest[1])
+            return smaller(larger(x, others[0]), others[1])
         case _:
             assert_never(function)
