@@ -157,8 +157,8 @@ def _closed(scan: Scan, gates: Gates, expr: Expr, pair: Pair) -> Expr | None:
     if forms:
         form, unit = forms[0], Number(1.0, span)
         turned = Product(((False, form.strength), (False, _squared(scan, form.u, row))), span)
-        kept = Apply(Function.MAXIMUM, (unit, _size(Sum(((False, unit), (True, turned)), span), span)), span)
-        return _times([] if form.scale == unit else [_size(form.scale, span)], [kept], span)
+        norm_of_reflection = Apply(Function.MAXIMUM, (unit, _size(Sum(((False, unit), (True, turned)), span), span)), span)
+        return _times([] if form.scale == unit else [_size(form.scale, span)], [norm_of_reflection], span)
     if not read:
         return None
     reading = read[0]

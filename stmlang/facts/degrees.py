@@ -158,8 +158,8 @@ class Multiples(Analysis[Floats]):
         best = np.full((1, 1), -np.inf)
         for chosen, ((inverted, _), operand) in enumerate(zip(factors, operands, strict=True)):
             if not inverted:
-                rest = reduce(np.multiply, [*least[:chosen], *least[chosen + 1 :]], np.ones((1, 1)))
-                best = np.maximum(best, np.where((operand > 0) & (rest > 0), np.maximum(operand, 0.0) * rest, -np.inf))
+                others = reduce(np.multiply, [*least[:chosen], *least[chosen + 1 :]], np.ones((1, 1)))
+                best = np.maximum(best, np.where((operand > 0) & (others > 0), np.maximum(operand, 0.0) * others, -np.inf))
         return best
 
     def least(self, inverted: bool, factor: Expr) -> Floats:

@@ -103,12 +103,12 @@ class Dependence(Analysis[Depends]):
     def rule(self, expr: Expr, operands: tuple[Depends, ...]) -> Depends:
         if self.zeros.everywhere(expr):
             return NOTHING
-        depends = self.part(expr, operands)
+        depends = self.structural(expr, operands)
         if self.classes.single and not depends.varies.isdisjoint(PORT_INDICES):
             return Depends(depends.varies - set(PORT_INDICES), depends.inputs, depends.leaf_bits, depends.graph, depends.nodes)
         return depends
 
-    def part(self, expr: Expr, operands: tuple[Depends, ...]) -> Depends:
+    def structural(self, expr: Expr, operands: tuple[Depends, ...]) -> Depends:
         match expr:
             case Number():
                 return NOTHING
@@ -124,7 +124,7 @@ class Dependence(Analysis[Depends]):
             case Apply() | Sum() | Product() | Power() | Finite():
                 return union(list(operands))
             case Reduce(over=over) | Normalize(over=over):
-                return self.along(operands[0], over, kept=isinstance(expr, Normalize))
+                return self.along(operands[0], over, rescales=isinstance(expr, Normalize))
             case Spectral():
                 depends = operands[0]
                 return Depends(depends.varies - expr.indices, depends.inputs, depends.leaf_bits, depends.graph, depends.nodes)
@@ -139,10 +139,10 @@ class Dependence(Analysis[Depends]):
             case _:
                 assert_never(expr)
 
-    def along(self, operand: Depends, over: Index, kept: bool) -> Depends:
+    def along(self, operand: Depends, over: Index, rescales: bool) -> Depends:
         """A reduction forgets its index. Over the ragged edges of a node the number of terms matters too. A rescaling by
         what does not vary along its index does not either."""
-        varies = operand.varies if kept else operand.varies - {over}
+        varies = operand.varies if rescales else operand.varies - {over}
         degree = over in PORT_INDICES and not self.classes.regular
         return Depends(varies, operand.inputs, operand.leaf_bits, operand.graph or degree, operand.nodes or degree)
 

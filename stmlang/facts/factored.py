@@ -68,13 +68,13 @@ def _divided(term: Term, by: Term, gates: Gates) -> Term | None:
     """A term over another one all of whose parts are among its own."""
     if by.coefficient == 0:
         return None
-    rest = term
+    quotient = term
     for factor in by.factors:
-        cancelled = _matching(factor, rest.factors, gates)
+        cancelled = _matching(factor, quotient.factors, gates)
         if cancelled is None:
             return None
-        rest = rest.without(cancelled)
-    return Term(rest.coefficient / by.coefficient, rest.factors)
+        quotient = quotient.without(cancelled)
+    return Term(quotient.coefficient / by.coefficient, quotient.factors)
 
 
 def _matching(factor: Factor, among: tuple[Factor, ...], gates: Gates) -> Factor | None:

@@ -169,11 +169,11 @@ class Intervals(Analysis[Interval]):
             Interval(p.low.min(0, keepdims=True), p.high.max(0, keepdims=True), np.any(p.nan, 0, keepdims=True))
             for p in operands
         ]
-        rest, pieces = number(1.0), list[Interval]()
+        left, pieces = number(1.0), list[Interval]()
         for end in ends:
-            pieces.append(multiply(rest, end))
-            rest = multiply(rest, add([number(1.0), negate(end)]))
-        pieces.append(rest)
+            pieces.append(multiply(left, end))
+            left = multiply(left, add([number(1.0), negate(end)]))
+        pieces.append(left)
         return Interval(
             _stacked([piece.low for piece in pieces]),
             _stacked([piece.high for piece in pieces]),

@@ -115,8 +115,8 @@ class Lengths(Analysis[Measured]):
         best = np.full((1, 1), np.inf)
         for chosen, (inverted, factor) in enumerate(listed):
             if not inverted:
-                rest = times(before[chosen], after[chosen + 1])
-                best = np.minimum(best, times(rest, self.length(factor, index)))
+                others = times(before[chosen], after[chosen + 1])
+                best = np.minimum(best, times(others, self.length(factor, index)))
         return best
 
 

@@ -119,8 +119,8 @@ class Operators(Analysis[Operator]):
     def same_matrix(self, expr: GateRef, pairs: frozenset[Pair]) -> bool:
         """Whether a reference sees exactly the matrix axes of the gate, each as it is or transposed."""
         names = {entry.declared: entry.index for entry in expr.bind}
-        seen = [{names[index] for index in pair} for pair in self.gates[expr.gate].pairs]
-        return len(seen) == len(pairs) and all(set(pair) in seen for pair in pairs)
+        referred = [{names[index] for index in pair} for pair in self.gates[expr.gate].pairs]
+        return len(referred) == len(pairs) and all(set(pair) in referred for pair in pairs)
 
     def reflection(self, expr: Sum, pairs: frozenset[Pair]) -> Floats:
         """A diagonal and an outer product on one axis: see `turned`."""
@@ -166,10 +166,10 @@ class Operators(Analysis[Operator]):
         bound = np.ones((1, 1))
         matrices = frozenset(index for pair in pairs for index in pair)
         for pair in pairs:
-            here = [each for each in factors if not self.of(each[1]).free.isdisjoint(pair)]
-            if any(not self.of(factor).free.isdisjoint(matrices.difference(pair)) for _, factor in here):
+            on_this_axis = [each for each in factors if not self.of(each[1]).free.isdisjoint(pair)]
+            if any(not self.of(factor).free.isdisjoint(matrices.difference(pair)) for _, factor in on_this_axis):
                 return np.full((1, 1), np.inf)
-            bound = times(bound, self.on_axis(here, pair))
+            bound = times(bound, self.on_axis(on_this_axis, pair))
         numbers = [each for each in factors if self.of(each[1]).free.isdisjoint(matrices)]
         return reduce(times, (magnitude(self.intervals, inverted, factor) for inverted, factor in numbers), bound)
 

@@ -160,12 +160,12 @@ class Ranks:
 
     def _reference_without(self, expr: GateRef, index: Index) -> Expr | None:
         """A reference pinned to the first port of a regular topology, or on another the gate's equation in its place."""
-        here: set[Index] = {entry.declared for entry in expr.bind if entry.index == index}
-        if here & self.dependence.gates[expr.gate].varies:
+        declared: set[Index] = {entry.declared for entry in expr.bind if entry.index == index}
+        if declared & self.dependence.gates[expr.gate].varies:
             return None
         if self.classes.regular:
             first = self.classes.names[0]
-            bind = tuple(Bind(entry.declared, None, first) if entry.declared in here else entry for entry in expr.bind)
+            bind = tuple(Bind(entry.declared, None, first) if entry.declared in declared else entry for entry in expr.bind)
             return GateRef(expr.gate, bind, expr.span)
         bare = self._bare.get((expr.gate, index))
         if bare is None or any(entry.port is not None for entry in expr.bind):

@@ -76,10 +76,10 @@ class Simplex(Analysis[Column]):
         holding = self.classes.along(self.classes.holding(gate), 0)
         total, simplex = np.zeros((1, 1)), self.constant_simplex(self.intervals.gates[gate.name]) & (not operator.pairs)
         for number, (lift, value) in enumerate(zip(lifts, values, strict=True)):
-            here = holding == number
-            own = self.summed(np.where(here, operator.norm, 0.0))
-            total = total + np.where(here.any(0, keepdims=True), np.minimum(own, lift), 0.0)
-            simplex = simplex | (here.all(0, keepdims=True) & value.simplex & (not operator.pairs))
+            holds = holding == number
+            own = self.summed(np.where(holds, operator.norm, 0.0))
+            total = total + np.where(holds.any(0, keepdims=True), np.minimum(own, lift), 0.0)
+            simplex = simplex | (holds.all(0, keepdims=True) & value.simplex & (not operator.pairs))
         return Column(np.minimum(entries, total), simplex)
 
     def summed(self, norms: Floats) -> Floats:
@@ -149,11 +149,11 @@ class Simplex(Analysis[Column]):
             operator = self.operators.of(factor)
             if inverted or tried == MOST_TRIED or not (operand.total < self.summed(operator.norm)).any():
                 continue
-            rest = [*expr.factors[:chosen], *expr.factors[chosen + 1 :]]
+            others = [*expr.factors[:chosen], *expr.factors[chosen + 1 :]]
             if operator.free.isdisjoint(matrices):
-                norm = self.operators.product(rest, pairs)
-            elif operator.pairs == pairs and not any(self.operators.of(other).pairs for _, other in rest):
-                norm = self.operators.product(rest, frozenset())
+                norm = self.operators.product(others, pairs)
+            elif operator.pairs == pairs and not any(self.operators.of(other).pairs for _, other in others):
+                norm = self.operators.product(others, frozenset())
             else:
                 continue
             tried += 1

@@ -68,10 +68,10 @@ def _before(raw: Gate, norm: Gate | None) -> list[Gate]:
 
 def _replaced(scan: Scan, gates: list[Gate]) -> Scan:
     """The scan with gates in the transition's place."""
-    kept: list[Gate] = []
+    replaced: list[Gate] = []
     for gate in scan.gates:
-        kept.extend(gates if gate.name == "transition" else [gate])
-    return replace(scan, gates=tuple(kept))
+        replaced.extend(gates if gate.name == "transition" else [gate])
+    return replace(scan, gates=tuple(replaced))
 
 
 def _redirected(scan: Scan) -> Scan:

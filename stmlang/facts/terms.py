@@ -52,10 +52,10 @@ class Term:
 
     def without(self, *gone: Factor) -> Term:
         """The term but for some of its parts, each taken out once."""
-        rest = list(self.factors)
+        remaining = list(self.factors)
         for factor in gone:
-            rest.remove(factor)
-        return Term(self.coefficient, tuple(rest))
+            remaining.remove(factor)
+        return Term(self.coefficient, tuple(remaining))
 
 
 def written(terms: tuple[Term, ...], span: Span) -> Expr:
@@ -132,8 +132,8 @@ def same(first: Expr, other: Expr, gates: Gates) -> bool:
 
 def _is_matrix(expr: GateRef, value: Expr) -> bool:
     del value
-    here = {entry.index for entry in expr.bind}
-    return any(here.issuperset(pair) for pair in PAIRS)
+    indices = {entry.index for entry in expr.bind}
+    return any(indices.issuperset(pair) for pair in PAIRS)
 
 
 def _is_matrix_or_product(expr: GateRef, value: Expr) -> bool:

@@ -71,10 +71,10 @@ def _one_path_each(scan: Scan, allowed: Bools, dag: DAG) -> bool:
     if dag.edge_count > LARGEST_GRAPH or float(incoming.astype(np.float64) @ outgoing) > 10.0 * LARGEST_GRAPH:
         return False
     first, second = dag.port[dag.line_edges[:, 0]], dag.port[dag.line_edges[:, 1]]
-    kept = {allowed[second, first].tobytes(): allowed[second, first]} if _forward(scan) else {}
+    turn_sets = {allowed[second, first].tobytes(): allowed[second, first]} if _forward(scan) else {}
     if _backward(scan):
-        kept[allowed[first, second].tobytes()] = allowed[first, second]
-    return all(is_multitree(dag, dag.line_edges[chosen]) for chosen in kept.values())
+        turn_sets[allowed[first, second].tobytes()] = allowed[first, second]
+    return all(is_multitree(dag, dag.line_edges[chosen]) for chosen in turn_sets.values())
 
 
 def _forward(scan: Scan) -> bool:
@@ -96,7 +96,7 @@ def kept_turns(allowed: Bools) -> Bools:
     count = len(allowed)
     last_first = tuple(range(count - 1, -1, -1))
     orders = permutations(last_first) if count <= MOST_ORDERS else iter([last_first])
-    return max((_forward_turns(allowed, order) for order in orders), key=lambda kept: int(kept.sum()))
+    return max((_forward_turns(allowed, order) for order in orders), key=lambda turns: int(turns.sum()))
 
 
 def _forward_turns(allowed: Bools, order: tuple[int, ...]) -> Bools:
