@@ -56,23 +56,23 @@ class _Words:
 
     def move(self) -> None:
         """Looks at the next word."""
-        while (match := _TOKEN.search(self.file.text, self.place)) is not None and match.lastgroup == "skip":
-            self.place = match.end()
-        if match is None:
+        while (token := _TOKEN.search(self.file.text, self.place)) is not None and token.lastgroup == "skip":
+            self.place = token.end()
+        if token is None:
             self.next = None
             return
-        at, self.place = match.span(), match.end()
-        match match.lastgroup:
+        at, self.place = token.span(), token.end()
+        match token.lastgroup:
             case "open":
                 self.file.refuse("STM3403", "this `/*` is never closed", at)
             case "quoted":
-                self.next = _Token("quoted", match.group("quoted"), at)
+                self.next = _Token("quoted", token.group("quoted"), at)
             case "word":
-                self.next = _Token("word", match.group(), at)
+                self.next = _Token("word", token.group(), at)
             case _:
-                if match.group() == '"':
+                if token.group() == '"':
                     self.file.refuse("STM3403", 'this `"` is never closed', at)
-                self.next = _Token(match.group(), match.group(), at)
+                self.next = _Token(token.group(), token.group(), at)
 
     def take(self, at: Place) -> _Token:
         """The next word. Refuses the end of the file, at the block that it leaves open."""
@@ -241,13 +241,13 @@ def read(file: GraphFile) -> Graph:
 
 def _families(graph: Graph, families: list[list[_Token]]) -> None:
     """Makes the edges, once all variables are known."""
-    child_at: dict[int, Place] = {}
+    distribution_at: dict[int, Place] = {}
     for child, *parents in families:
         head = graph.known(child.text, child.at)
-        if head in child_at:
-            earlier = (child_at[head], "given here first")
+        if head in distribution_at:
+            earlier = (distribution_at[head], "given here first")
             message = f"the distribution of `{child.text}` is given twice"
             graph.file.refuse("STM3409", message, child.at, "remove one", earlier=earlier)
-        child_at[head] = child.at
+        distribution_at[head] = child.at
         for parent in parents:
             graph.edge_once(graph.known(parent.text, parent.at), head, parent.at)

@@ -273,23 +273,23 @@ def _tokens(file: GraphFile) -> Iterator[_Token]:
     """The tokens of the text, then `end` once."""
     text, place = file.text, 0
     while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
+        token = _TOKEN.match(text, place)
+        if token is None:
             _refuse_character(file, place)
-        start, place = match.span()
-        word = match.group()
-        match match.lastgroup:
+        start, place = token.span()
+        word = token.group()
+        match token.lastgroup:
             case "sign":
                 yield _Token(word, word, (start, place))
             case "name":
                 yield _Token(word.lower() if word.lower() in _WORDS else "id", word, (start, place))
             case "rest":
-                if match.group("rest"):
+                if token.group("rest"):
                     help = "put it into quotes if it is one name"
                     file.refuse("STM3403", f"is `{word}` one name, or a number and something else?", (start, place), help)
                 yield _Token("id", word, (start, place))
             case "quoted":
-                content = _ESCAPE.sub(_unescaped, match.group("quoted"))
+                content = _ESCAPE.sub(_unescaped, token.group("quoted"))
                 yield _Token("id", content, (start, place), joins=True)
             case "html":
                 place = _html_end(file, start)

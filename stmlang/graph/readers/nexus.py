@@ -240,19 +240,19 @@ def read(file: GraphFile) -> Graph:
         help = "trees without blocks are read `as newick`"
         file.refuse("STM3403", "this is no NEXUS file: it does not begin with `#NEXUS`", file.line_at(1), help)
     words = _Words(file, mark.end())
-    trees = _Nexus(file, words)
+    reader = _Nexus(file, words)
     while words.next is not None:
         word, at = words.take((0, 0))
         if word.lower() != "begin":
             file.refuse(
                 "STM3403", f"`{word}` where `begin` is expected", at, "everything stands in a block: `begin trees; ... end;`"
             )
-        trees.block(at)
-    if trees.graph is None:
+        reader.block(at)
+    if reader.graph is None:
         file.refuse("STM3411", "this file holds no tree", None, "write one in a block: `begin trees; tree t = (a, b); end;`")
-    if trees.other is not None:
-        _refuse_other(file, trees.trees, trees.other)
-    return trees.graph
+    if reader.other is not None:
+        _refuse_other(file, reader.trees, reader.other)
+    return reader.graph
 
 
 def _refuse_other(file: GraphFile, trees: list[Token], other: int) -> NoReturn:

@@ -159,10 +159,10 @@ def _companion(folder: Path, name: str, what: str, count: int) -> GraphFile | No
     if file_of(folder, name, what) is None:
         return None
     file = _open(folder, name, what)
-    present = line_count(file)
-    if present != count:
-        message = f"this file has {present:,} lines, where the others make it {count:,}"
-        file.refuse("STM3416", message, file.line_at(present), "fetch the data set anew")
+    lines = line_count(file)
+    if lines != count:
+        message = f"this file has {lines:,} lines, where the others make it {count:,}"
+        file.refuse("STM3416", message, file.line_at(lines), "fetch the data set anew")
     return file
 
 
