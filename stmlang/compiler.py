@@ -28,7 +28,7 @@ from stmlang.cost.problem import DtypeName, Mode, Problem, regular_axes
 from stmlang.cost.settings import Config, Settings
 from stmlang.cost.target import Target
 from stmlang.facts import Facts, analyse
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.topology import dag_of
 from stmlang.log import COMPILE, timed

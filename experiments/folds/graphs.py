@@ -11,7 +11,7 @@ from jaxtyping import Int64
 
 from stmlang.graph import DAG, Bucket, batch
 from stmlang.graph.batch import SPARE_EDGES, SPARE_NODES
-from stmlang.graph.buckets import ALIGNMENT, Capacity, Demand
+from stmlang.graph.capacity import ALIGNMENT, Capacity, Demand
 
 Numbers = Int64[np.ndarray, " chosen"]
 """Which graphs of a set."""

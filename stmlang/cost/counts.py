@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from jaxtyping import Int64
 
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST

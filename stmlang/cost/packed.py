@@ -11,7 +11,7 @@ from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import Profile, row_profile, step_shape
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, array_stage, attention_stages, costed, needs_scalar_gates, shared_passes
-from stmlang.graph.buckets import MOST_PACKED
+from stmlang.graph.capacity import MOST_PACKED
 from stmlang.graph.limits import LARGEST
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Int64
 from stmlang.cost.counts import Counts, Cut, interval_cut, ragged_counts, regular_counts, room_counts
 from stmlang.cost.errors import plan_error
 from stmlang.facts import Facts
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
 from stmlang.graph.limits import LARGEST, refuse_above_largest

@@ -13,7 +13,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoint, array_stage, costed
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
 from stmlang.graph.steps import edge_level_sizes, most_steps, node_arcs, step_count

@@ -10,7 +10,7 @@ Buckets are few because sizes are rounded up to
 
 for nodes, of which two are always left for padding. Edges, of which one is, are in proportion: the bucket has 1, 9/8, 5/4, 3/2,
 7/4 or 2 times as many as nodes, and so on by powers of two, the least ratio that is not below that of the batch. Graphs have a
-power of two. What programs have room for beside these follows in the same way: `stmlang.graph.buckets`.
+power of two. What programs have room for beside these follows in the same way: `stmlang.graph.capacity`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Shaped
 
-from stmlang.graph.buckets import (
+from stmlang.graph.batchable import batchable, joined, refuse_above_bounds, sizes_of
+from stmlang.graph.build import ragged_dag
+from stmlang.graph.capacity import (
     ALIGNMENT,
     EIGHTHS,
     LARGEST_CELL,
@@ -31,29 +33,25 @@ from stmlang.graph.buckets import (
     RATIOS,
     Capacity,
     Demand,
+    cell_size,
     power_above,
     ratio_above,
     size_above,
     spread_above,
 )
-from stmlang.graph.build import ragged_dag
-from stmlang.graph.collate import filled, padded, split, stacked
 from stmlang.graph.convert.finish import Converted
-from stmlang.graph.dag import DAG, OPEN
+from stmlang.graph.dag import DAG
+from stmlang.graph.features import filled, padded, split, stacked
 from stmlang.graph.levels import node_levels
-from stmlang.graph.limits import LARGEST, refuse_above_largest
+from stmlang.graph.limits import LARGEST
 from stmlang.graph.line import line_count
-from stmlang.graph.packing import pieces
+from stmlang.graph.packing import Packing, packed, pieces
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
-from stmlang.graph.whole import refuse_cycle, refuse_misshapen
 from stmlang.source import short
-from stmlang.source.diagnostic import SpecError
-from stmlang.source.wording import listing
 
 SIZES = ("nodes", "edges", "graphs")
 SPARE_NODES, SPARE_EDGES = 2, 1
 """There is always a pad edge, which leaves one pad node and enters another: what tables are filled up with."""
-MAPPED = "map the scan over a batch of examples with `jax.vmap`"
 
 
 @dataclass(frozen=True)
@@ -83,21 +81,21 @@ class Bucket:
     @staticmethod
     def of(graphs: Iterable[DAG | Converted], *, ratio: float = RATIO) -> Bucket:
         """The bucket that `batch` chooses for these graphs. Raises SpecError as `batch` does."""
-        return _bucket(_batchable(graphs), ratio)
+        return _bucket(batchable(graphs), ratio)
 
     @staticmethod
-    def covering(parts: Iterable[Bucket | Batch]) -> Bucket:
+    def covering(shapes: Iterable[Bucket | Batch]) -> Bucket:
         """The least bucket that holds whatever one of these buckets, or those of these batches, holds.
 
-        With it, `batch(graphs, bucket=...)` gives all batches of a data set one shape. Where all parts are batches that goes
+        With it, `batch(graphs, bucket=...)` gives all batches of a data set one shape. Where all are batches that goes
         for everything that shapes of programs depend on: all of these batches, on any scan, share one program. Raises
         SpecError (STM3508) for what is neither.
         """
-        given = _parts(parts)
-        buckets = [part.bucket if isinstance(part, Batch) else part for part in given]
+        to_cover = _to_cover(shapes)
+        buckets = [shape.bucket if isinstance(shape, Batch) else shape for shape in to_cover]
         nodes, edges, graphs = (max((getattr(bucket, name) for bucket in buckets), default=0) for name in SIZES)
-        needs = [part.needs for part in given if isinstance(part, Batch)]
-        room = Capacity.covering(nodes, edges, needs) if given and len(needs) == len(given) else None
+        needs = [shape.needs for shape in to_cover if isinstance(shape, Batch)]
+        room = Capacity.covering(nodes, edges, needs) if to_cover and len(needs) == len(to_cover) else None
         return Bucket(nodes, edges, graphs, room)
 
 
@@ -140,8 +138,9 @@ class Batch:
 
     @cached_property
     def dag(self) -> DAG:
-        """The padded union as one graph with the one port `edge`, and as many spare line edges as its room has."""
-        return replace(self._union, spare_line_edges=self.room.line_edges - line_count(self._union))
+        """The padded union as one graph with the one port `edge`, as many spare line edges as its room has, and its packing."""
+        spare = self.room.line_edges - line_count(self._union)
+        return replace(self._union, spare_line_edges=spare, packing=self.packing)
 
     @cached_property
     def _union(self) -> DAG:
@@ -155,7 +154,14 @@ class Batch:
     @cached_property
     def room(self) -> Capacity:
         """What a program has to have room for: that of the bucket, else by rule."""
-        return self.bucket.room or Capacity.of(self.bucket.nodes, self.bucket.edges, self.needs)
+        return self.bucket.room or Capacity.of(self.bucket.nodes, self.bucket.edges, self.needs, self.packing)
+
+    @cached_property
+    def packing(self) -> Packing | None:
+        """The graphs in the cells of the batch's room, or of the size that is its own where its bucket has no room; None where
+        the room has no cells. What programs read of it are tables, made of this one value."""
+        size = cell_size(self.needs.largest) if self.bucket.room is None else self.bucket.room.cell
+        return packed(self.needs.graphs, size) if size else None
 
     @cached_property
     def needs(self) -> Demand:
@@ -166,7 +172,7 @@ class Batch:
         rows = np.repeat(pieces(graphs, LARGEST_CELL), graphs)  # of each node and of what leaves it
         arcs = [np.maximum(np.bincount(end, minlength=nodes)[other], 1) for end, other in ((head, tail), (tail, head))]
         counted = [(rows, np.ones_like(rows)), *((rows[tail], count) for count in (np.ones_like(tail), *arcs))]
-        spread = max(spread_above(int((each * count).sum()), int(count.sum())) for each, count in counted)
+        spread = max(spread_above(int((row * count).sum()), int(count.sum())) for row, count in counted)
         levels = int(node_levels(self._union).max(initial=0)) + 1
         return Demand(edges, max(int(count.sum()) for count in arcs), levels, tuple(graphs.tolist()), spread)
 
@@ -219,35 +225,35 @@ def batch(
     Raises SpecError: STM3501 for what is no DAG, STM3503 for edges that end nowhere, STM3505 for a cycle, STM3507 beyond a
     bound, STM3508 for a bucket that is too small, STM3510 for open edges and several ports, STM3303 beyond 2^31 nodes or edges.
     """
-    dags = _batchable(graphs)
-    node_counts, edge_counts = _counts(dags)
+    dags = batchable(graphs)
+    node_counts, edge_counts = sizes_of(dags)
     refuse_above_bounds(dags, max_nodes, max_edges)
-    chosen = _bucket(dags, ratio) if bucket is None else _given_bucket(bucket)
+    shape = _bucket(dags, ratio) if bucket is None else _given_bucket(bucket)
     node_start, edge_start = _starts(node_counts), _starts(edge_counts)
     nodes, edges, count = int(node_start[-1]), int(edge_start[-1]), len(dags)
-    _refuse_small(chosen, Bucket(nodes, edges, count))
+    _refuse_small(shape, Bucket(nodes, edges, count))
     shift = np.repeat(node_start[:-1], edge_counts)
-    made = Batch(
-        bucket=chosen,
-        tail=padded(shift + _joined([dag.tail for dag in dags]), chosen.edges, nodes),
-        head=padded(shift + _joined([dag.head for dag in dags]), chosen.edges, chosen.nodes - 1),
-        graph=padded(np.repeat(np.arange(count), node_counts), chosen.nodes, chosen.graphs),
-        node_mask=np.arange(chosen.nodes) < nodes,
-        edge_mask=np.arange(chosen.edges) < edges,
-        graph_mask=np.arange(chosen.graphs) < count,
+    union = Batch(
+        bucket=shape,
+        tail=padded(shift + joined([dag.tail for dag in dags]), shape.edges, nodes),
+        head=padded(shift + joined([dag.head for dag in dags]), shape.edges, shape.nodes - 1),
+        graph=padded(np.repeat(np.arange(count), node_counts), shape.nodes, shape.graphs),
+        node_mask=np.arange(shape.nodes) < nodes,
+        edge_mask=np.arange(shape.edges) < edges,
+        graph_mask=np.arange(shape.graphs) < count,
         node_start=node_start,
         edge_start=edge_start,
         dags=tuple(dags),
     )
-    if chosen.room is not None:
-        _refuse_small_room(chosen.room, made.needs)
-    return made
+    if shape.room is not None:
+        _refuse_small_room(shape.room, union)
+    return union
 
 
 def _bucket(dags: list[DAG], ratio: float) -> Bucket:
     """The bucket by rule for graphs that can stand in a batch."""
     _refuse_ratio(ratio)
-    nodes, edges = (int(counts.sum()) for counts in _counts(dags))
+    nodes, edges = (int(counts.sum()) for counts in sizes_of(dags))
     return bucket_for(nodes, edges, len(dags), ratio)
 
 
@@ -259,17 +265,17 @@ def bucket_for(nodes: int, edges: int, graphs: int, ratio: float = RATIO) -> Buc
     return Bucket(size, _aligned(size * numerator, denominator, needed[1]), power_above(graphs))
 
 
-def _parts(parts: object) -> list[Bucket | Batch]:
-    """What is to be covered, as a list."""
+def _to_cover(shapes: object) -> list[Bucket | Batch]:
+    """The buckets and batches of a list."""
     help = "give a list of batches, or of buckets: `Bucket.covering(batches)`"
-    if isinstance(parts, str) or not isinstance(parts, Iterable):
-        raise refusal("STM3508", f"a bucket covers a list of batches, not one {kind_of(parts)}", help)
-    given: list[Any] = list(cast(Iterable[Any], parts))
-    for number, part in enumerate(given):
-        if not isinstance(part, Bucket | Batch):
-            message = f"number {number} of what a bucket should cover is {kind_of(part)}, and neither a batch nor a bucket"
+    if isinstance(shapes, str) or not isinstance(shapes, Iterable):
+        raise refusal("STM3508", f"a bucket covers a list of batches, not one {kind_of(shapes)}", help)
+    listed: list[Any] = list(cast(Iterable[Any], shapes))
+    for number, shape in enumerate(listed):
+        if not isinstance(shape, Bucket | Batch):
+            message = f"number {number} of what a bucket should cover is {kind_of(shape)}, and neither a batch nor a bucket"
             raise refusal("STM3508", message, help)
-    return given
+    return listed
 
 
 def _fits(room: object, bucket: Bucket) -> bool:
@@ -284,78 +290,16 @@ def _given_bucket(bucket: object) -> Bucket:
     return bucket
 
 
-def _refuse_ratio(given: object) -> None:
+def _refuse_ratio(ratio: object) -> None:
     least, most = RATIOS
-    if not isinstance(given, float | int) or isinstance(given, bool) or not least <= given <= most:
-        message = f"the sizes of buckets cannot grow by {shown(given)} from one to the next"
+    if not isinstance(ratio, float | int) or isinstance(ratio, bool) or not least <= ratio <= most:
+        message = f"the sizes of buckets cannot grow by {shown(ratio)} from one to the next"
         raise refusal("STM3508", message, f"give a ratio from {least} to {most:g}")
 
 
 def _aligned(numerator: int, denominator: int, least: int) -> int:
     """The quotient of two numbers, or a bit more; no more than an array may have, unless so many are needed."""
     return min(-(-numerator // (denominator * ALIGNMENT)) * ALIGNMENT, max(least, LARGEST))
-
-
-def _batchable(graphs: Iterable[DAG | Converted]) -> list[DAG]:
-    """The graphs as a list, each with edges of one port, all of them between nodes of its own, not too many in all."""
-    try:
-        dags = [graph.dag if isinstance(graph, Converted) else graph for graph in graphs]
-    except TypeError:
-        message = f"a batch is made of a list of graphs, not of one {kind_of(graphs)}"
-        raise refusal("STM3501", message, "give a list, also of one: `batch([dag])`") from None
-    _refuse_others(dags)
-    node_counts, edge_counts = _counts(dags)
-    refuse_above_largest("nodes", sum(node_counts.tolist()))
-    refuse_above_largest("edges", sum(edge_counts.tolist()))
-    tail, head = _joined([dag.tail for dag in dags]), _joined([dag.head for dag in dags])
-    wrong = np.flatnonzero((np.minimum(tail, head) < 0) | (np.maximum(tail, head) >= np.repeat(node_counts, edge_counts)))
-    if wrong.size:
-        edge = int(wrong[0])
-        number = int(np.searchsorted(np.cumsum(edge_counts), edge, side="right"))
-        raise _stray(number, int(tail[edge]), int(head[edge]), int(node_counts[number]))
-    for number, dag in enumerate(dags):
-        refuse_cycle(number, dag)
-    return dags
-
-
-def _refuse_others(graphs: Sequence[object]) -> None:
-    """Refuses what is no DAG, and edges of several kinds."""
-    for number, dag in enumerate(graphs):
-        if not isinstance(dag, DAG):
-            message = f"number {number} of the graphs of a batch is of type {kind_of(dag)}"
-            raise refusal("STM3501", message, "make a DAG of it: `as_dag(graph)`")
-        if len(dag.ports) != 1:
-            message = f"the edges of graph {number} belong to {len(dag.ports)} ports, {listing(dag.ports, 'and')}"
-            raise refusal("STM3510", message, MAPPED, "graphs that are given at run time have the one port `edge`")
-        refuse_misshapen(number, dag)
-
-
-def _stray(number: int, tail: int, head: int, count: int) -> SpecError:
-    """For an edge that does not join two nodes of its graph."""
-    if OPEN in (tail, head):
-        message = f"graph {number} has an edge that {'enters from' if tail == OPEN else 'leads'} outside"
-        return refusal("STM3510", message, MAPPED, "each edge of a graph that is given at run time joins two nodes")
-    message = f"graph {number} has an edge from node {tail} to node {head}, and nodes 0 ... {count - 1}"
-    return refusal("STM3503", message, "number the nodes from 0 to their count less one")
-
-
-def refuse_above_bounds(dags: Sequence[DAG], nodes: int | None, edges: int | None) -> None:
-    """Holds every graph against the bounds of `dag(nodes <= N, edges <= E)`. Raises SpecError (STM3507)."""
-    for what, counts, bound in zip(("nodes", "edges"), _counts(dags), (nodes, edges), strict=True):
-        _refuse_above_bound(what, counts, bound)
-
-
-def _refuse_above_bound(what: str, counts: Int64[np.ndarray, " count"], bound: int | None) -> None:
-    if bound is None:
-        return
-    most = whole(bound)
-    if most is None or most < 0:
-        raise refusal("STM3507", f"{shown(bound)} cannot bound the {what} of a graph", "give a whole number")
-    above = np.flatnonzero(counts > most)
-    if above.size:
-        number = int(above[0])
-        message = f"graph {number} has {int(counts[number]):,} {what}, more than the {most:,} that the topology allows"
-        raise refusal("STM3507", message, f"raise the bound, `dag({what} <= {int(counts.max())})`, or leave the graph out")
 
 
 def _refuse_small(bucket: Bucket, needed: Bucket) -> None:
@@ -374,23 +318,14 @@ def _refuse_small(bucket: Bucket, needed: Bucket) -> None:
             raise refusal("STM3508", message, help, "what fills up a bucket is an edge, or more, from one pad node to another")
 
 
-def _refuse_small_room(room: Capacity, needs: Demand) -> None:
+def _refuse_small_room(room: Capacity, batch: Batch) -> None:
     """Refuses a bucket whose programs have no room for a batch."""
-    lacking = room.lacks(needs)
+    lacking = room.lacks(batch.needs, batch.packing)
     if lacking is not None:
         what, need, most = lacking
         help = "cover this batch too: `Bucket.covering(batches)`; or cover buckets, which leaves the rest open"
         raise refusal("STM3508", f"the batch has {need:,} {what} and the programs of the bucket room for {most:,}", help)
 
 
-def _counts(dags: Sequence[DAG]) -> tuple[Int64[np.ndarray, " count"], Int64[np.ndarray, " count"]]:
-    """Nodes and edges of each graph."""
-    return np.asarray([dag.node_count for dag in dags], np.int64), np.asarray([dag.edge_count for dag in dags], np.int64)
-
-
 def _starts(counts: Int64[np.ndarray, " count"]) -> Int64[np.ndarray, " count_and_one"]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-
-
-def _joined(parts: list[Int64[np.ndarray, " part"]]) -> Int64[np.ndarray, " edges"]:
-    return np.concatenate([np.zeros(0, np.int64), *parts])

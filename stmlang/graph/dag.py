@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.graph.incidence import pairs_at_nodes
+from stmlang.graph.packing import Packing
 from stmlang.source import short
 from stmlang.source.diagnostic import SpecError, UnavailableError
 
@@ -29,7 +30,8 @@ class DAG:
     port's axis one longer: edge `j` along the axis enters the `j`-th node and leaves the one before.
 
     `parts` are graphs that this one begins with, side by side; what follows them touches none of them. `spare_line_edges` is
-    how many rows more arrays over line edges have than there are line edges.
+    how many rows more arrays over line edges have than there are line edges, `packing` where the parts stand in cells, if they
+    are packed.
     """
 
     node_shape: tuple[int, ...]
@@ -41,6 +43,7 @@ class DAG:
     names: tuple[str, ...] | None = field(default=None, repr=False)
     parts: tuple[DAG, ...] = field(default=(), repr=False)
     spare_line_edges: int = 0
+    packing: Packing | None = field(default=None, repr=False)
 
     __repr__ = short.fields
 
@@ -98,4 +101,5 @@ class DAG:
     @cached_property
     def _reversed(self) -> DAG:
         parts = tuple(subgraph.reversed() for subgraph in self.parts)
-        return DAG(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names, parts, self.spare_line_edges)
+        spare, packing = self.spare_line_edges, self.packing
+        return DAG(self.node_shape, self.head, self.tail, self.port, self.ports, None, self.names, parts, spare, packing)

@@ -31,9 +31,9 @@ class Packing:
         first = np.cumsum(self.pieces) - self.pieces
         graph = np.repeat(np.arange(len(self.pieces)), self.pieces**2)
         number = within(self.pieces**2)
-        one, other = number // self.pieces[graph], number % self.pieces[graph]
-        apart = one != other
-        return np.stack([self.cell[(first[graph] + part)[apart]] for part in (one, other)], axis=1)
+        target, source = number // self.pieces[graph], number % self.pieces[graph]
+        apart = target != source
+        return np.stack([self.cell[(first[graph] + piece)[apart]] for piece in (target, source)], axis=1)
 
 
 def pieces(counts: Sequence[int] | Int64[np.ndarray, " graphs"], size: int) -> Int64[np.ndarray, " graphs"]:
@@ -43,7 +43,7 @@ def pieces(counts: Sequence[int] | Int64[np.ndarray, " graphs"], size: int) -> I
 
 def packed(counts: Sequence[int], size: int) -> Packing:
     """Graphs of so many nodes, cut into as few pieces as possible. Those as large as a cell have one for themselves; the others
-    go, the largest first, each into the fullest cell that has room for it."""
+    go, the largest first, each into the fullest cell that has room for it. A `Batch` has its packing: this makes it."""
     sizes = np.asarray(counts, np.int64)
     parts = pieces(sizes, size)
     whole = within(parts) < np.repeat(sizes // size, parts)

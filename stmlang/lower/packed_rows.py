@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.capacity import Capacity
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.manual import alike
 from stmlang.lower.operands import STATE_AXES, Operands

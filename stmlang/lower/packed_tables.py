@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Int, Int64
 
 from stmlang.cost.sweeps import Profile, StepShape, row_profile, step_shape
-from stmlang.graph.buckets import Capacity
-from stmlang.graph.collate import padded
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
+from stmlang.graph.features import padded
 from stmlang.graph.incidence import within
-from stmlang.graph.packing import Packing, packed
+from stmlang.graph.packing import Packing
 from stmlang.graph.steps import NONE, Arcs, steps
 from stmlang.lower.strategy import LoweringContext
 from stmlang.lower.tables import PAD, Indices
@@ -117,7 +117,9 @@ def packed_tables(context: LoweringContext, profile: Profile, items_of: Callable
 def _laid_out(dag: DAG, room: Capacity, shape: StepShape, items_of: Callable[[DAG], Items]) -> Packed:
     """The tables for sweeps of such a shape over items of a DAG."""
     nodes, edges = ([getattr(part, count) for part in dag.parts] for count in ("node_count", "edge_count"))
-    packing, real = packed(nodes, room.cell), slice(sum(edges))
+    packing, real = dag.packing, slice(sum(edges))
+    assert packing is not None
+    assert packing.size == room.cell
     tail, head, items = dag.tail[real], dag.head[real], items_of(dag)
     of_items, of_edges = _rows(packing, items.counts, items.total, room), _rows(packing, edges, dag.edge_count, room)
     piece, column = within(np.asarray(nodes, np.int64)) // room.cell, packing.place % room.cell

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from stmlang.graph.batch import bucket_for
-from stmlang.graph.buckets import LARGEST_CELL, MOST_PACKED, Capacity, Demand, levels_above, spread_above
+from stmlang.graph.capacity import LARGEST_CELL, MOST_PACKED, Capacity, Demand, levels_above, spread_above
 from stmlang.graph.packing import pieces
 from stmlang.plan.plan import Plan
 from stmlang.scan.topology import Runtime
@@ -40,7 +40,7 @@ def outlook(topology: Runtime, planned: Callable[[Capacity], Plan]) -> Iterator[
         bucket = bucket_for(graphs * nodes, graphs * edges, graphs)
         spread = spread_above(int(pieces([nodes], LARGEST_CELL)[0]), 1)
         needs = Demand(graphs * edges, graphs * edges, min(nodes, levels_above(0)), (nodes,) * graphs, spread)
-        room = Capacity.of(bucket.nodes, bucket.edges, needs)
+        room = Capacity.covering(bucket.nodes, bucket.edges, [needs])
         yield Outlook(graphs, nodes, edges, planned(room).strategy, room)
 
 

@@ -12,7 +12,7 @@ from stmlang.compiler import Call, Prepared, Request, device_of, plan_problem, p
 from stmlang.cost.candidate import Choice
 from stmlang.cost.settings import NoSettings
 from stmlang.facts import Facts
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.plan.plan import Plan
 from stmlang.program.program import Program

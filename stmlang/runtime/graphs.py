@@ -9,11 +9,11 @@ from typing import Any
 import jax
 
 from stmlang.compiler import Call, Request
-from stmlang.graph.batch import Batch, batch, refuse_above_bounds
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.batch import Batch, batch
+from stmlang.graph.batchable import refuse_above_bounds, refuse_branching
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
-from stmlang.graph.whole import refuse_branching
 from stmlang.log import CACHE
 from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compiled import CompiledScan, compile_scan, rebuilt

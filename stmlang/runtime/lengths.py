@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from stmlang.graph.buckets import RATIO, RATIOS, size_above
+from stmlang.graph.capacity import RATIO, RATIOS, size_above
 from stmlang.graph.limits import LARGEST
 from stmlang.runtime.options import plain, positive
 from stmlang.runtime.signature import array_problem, call_error, is_array

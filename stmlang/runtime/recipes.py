@@ -20,10 +20,10 @@ from stmlang.compiler import Call, prepare
 from stmlang.cost.candidate import Choice
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import settings_dict
-from stmlang.graph.batch import SPARE_NODES, Batch, Bucket, batch, refuse_above_bounds
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.batch import SPARE_NODES, Batch, Bucket, batch
+from stmlang.graph.batchable import refuse_above_bounds, refuse_branching
 from stmlang.graph.build import ragged_dag
-from stmlang.graph.whole import refuse_branching
+from stmlang.graph.capacity import Capacity
 from stmlang.program.program import Program
 from stmlang.scan.scan import Scan
 from stmlang.scan.store import scan_from_json, scan_json

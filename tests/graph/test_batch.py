@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stmlang.graph.batch import Batch, Bucket, batch
-from stmlang.graph.buckets import ALIGNMENT
 from stmlang.graph.build import complete_tree, product_dag, ragged_dag, regular_dag
+from stmlang.graph.capacity import ALIGNMENT
 from stmlang.graph.convert import as_dag, convert, from_edge_index
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import find_cycle, node_levels

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.graph import DAG, Batch, Bucket, batch
+from stmlang.graph import DAG, Batch, Bucket, batch, packing
 from stmlang.graph.build import complete_tree, ragged_dag
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers.d8 import read_flow
@@ -351,6 +351,28 @@ def test_graphs_of_several_cells(name: str, strategy: str) -> None:
     np.testing.assert_allclose(result[real], on.at(here).reference(*arguments)[real], rtol=0, atol=1e-11)
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("covered", [False, True])
+def test_a_batch_is_packed_once(covered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For its room, for both directions of two scans by two strategies, and for the tables of each when it comes again."""
+    bucket = Bucket.covering([batch(SEVERAL_CELLS)]) if covered else None
+    packings: list[int] = []
+
+    def counting(counts: list[int], size: int) -> Any:
+        packings.append(size)
+        return best_fit(counts, size)
+
+    best_fit = packing._best_fit
+    monkeypatch.setattr(packing, "_best_fit", counting)
+    here = batch(SEVERAL_CELLS, bucket=bucket)
+    for name, strategy in (("P", "packed"), ("rank one", "packed_nodes")):
+        on = stmlang.compile(WIDE + spec(name).split("\n", 1)[1], strategy=strategy, dtype="float64", tuned=False)
+        assert isinstance(on, stmlang.GraphScan)
+        for _ in range(2):
+            assert jax.tree.leaves(on.at(here).tables)
+    assert packings == [here.room.cell] == [64]
+    assert here.packing is here.dag.packing is here.dag.reversed().packing
 
 
 def test_graphs_too_large_for_cells() -> None:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stmlang.cost.sweeps import node_profile
-from stmlang.graph.buckets import Capacity
+from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.steps import node_arcs
 from stmlang.lower.adapters import without_states

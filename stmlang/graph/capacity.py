@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from stmlang.graph.limits import LARGEST
-from stmlang.graph.packing import packed
+from stmlang.graph.packing import Packing, packed
 
 RATIO = 1.5
 """Neighbouring sizes differ by this factor, unless a call says otherwise."""
@@ -77,6 +77,12 @@ def spread_above(rows: int, items: int) -> int:
     return next((spread for spread in SPREADS if 4 * rows <= spread * items), SPREADS[-1])
 
 
+def cell_size(largest: int) -> int:
+    """The nodes of the cells that graphs are packed into of which the largest has so many nodes: a power of two, or 0 where it
+    is too large to be packed."""
+    return 0 if largest > MOST_PACKED else min(max(SMALLEST_CELL, power_above(largest)), LARGEST_CELL)
+
+
 @dataclass(frozen=True)
 class Capacity:
     """What a program for graphs that come at run time has room for: nodes and edges, as many as their bucket has; `line_edges`
@@ -97,26 +103,35 @@ class Capacity:
     spread: int
 
     @classmethod
-    def of(cls, nodes: int, edges: int, demand: Demand) -> Capacity:
-        """The room that batches of such a demand share in a bucket of so many nodes and edges."""
-        return cls.covering(nodes, edges, [demand])
+    def of(cls, nodes: int, edges: int, demand: Demand, packing: Packing | None) -> Capacity:
+        """The room that batches of such a demand share in a bucket of so many nodes and edges. `packing` is that of its graphs
+        in cells of `cell_size(demand.largest)`."""
+        return cls._for(nodes, edges, [demand], 0 if packing is None else packing.cells)
 
     @classmethod
     def covering(cls, nodes: int, edges: int, demands: Sequence[Demand]) -> Capacity:
-        """The room that holds batches of all these demands, in a bucket that has room for their nodes and edges."""
+        """The room that holds batches of all these demands, in a bucket that has room for their nodes and edges. It packs each
+        of them: they share the cells of the largest graph of all, where each has a packing in those of its own."""
+        size = cell_size(max((demand.largest for demand in demands), default=0))
+        return cls._for(
+            nodes, edges, demands, max((packed(demand.graphs, size).cells for demand in demands if size), default=0)
+        )
+
+    @classmethod
+    def _for(cls, nodes: int, edges: int, demands: Sequence[Demand], cells: int) -> Capacity:
+        """The room for all these demands, the graphs of each of which fit into so many cells."""
         line_edges, levels = edges, FEWEST_LEVELS
         for demand in demands:
             numerator, denominator = ratio_above(max(demand.arcs, 1), max(demand.edges, 1), TWENTIETHS)
             line_edges = max(line_edges, -(-edges * numerator // denominator))
             levels = max(levels, levels_above(demand.levels))
         largest = max((demand.largest for demand in demands), default=0)
-        if largest > MOST_PACKED:
+        cell = cell_size(largest)
+        if not cell:
             return cls(nodes, edges, line_edges, levels, 0, 0, 0)
         levels = max(levels, levels_above(3 * min(power_above(largest), EXPECTED_LARGEST) // 16))
-        cell = min(max(SMALLEST_CELL, power_above(largest)), LARGEST_CELL)
-        most = max((packed(demand.graphs, cell).cells for demand in demands), default=0)
         spread = max((demand.spread for demand in demands), default=4)
-        return cls(nodes, edges, line_edges, levels, cell, _cells(nodes, cell, most), spread)
+        return cls(nodes, edges, line_edges, levels, cell, _cells(nodes, cell, cells), spread)
 
     def rows(self, items: int) -> int:
         """The rows that there is room for, of so many items."""
@@ -128,18 +143,18 @@ class Capacity:
         `(p - 1) cell` nodes, each with `p - 1` rows more than one: so for every `cell` such rows there are less than two."""
         return 2 * (self.rows(self.nodes) - self.nodes) // self.cell if self.cell else 0
 
-    def lacks(self, demand: Demand) -> tuple[str, int, int] | None:
-        """Of what such a batch, with its padding, needs more than there is: what, how much, and how much there is."""
+    def lacks(self, demand: Demand, packing: Packing | None) -> tuple[str, int, int] | None:
+        """Of what such a batch, with its padding, needs more than there is: what, how much, and how much there is. `packing` is
+        that of its graphs in the cells of this room, None where it has none."""
         arcs = demand.arcs + self.edges - demand.edges
         counts = [("line edges", arcs, self.line_edges), ("levels", demand.levels, self.levels)]
         if self.cell:
             most = self.cell if self.cell < LARGEST_CELL else MOST_PACKED
             counts.append(("nodes in one graph", demand.largest, most))
         lacking = next((count for count in counts if count[1] > count[2]), None)
-        if lacking is not None or not self.cell:
+        if lacking is not None or packing is None:
             return lacking
-        cells = packed(demand.graphs, self.cell).cells
-        counts = [("cells of graphs", cells, self.cells), ("rows for four items", demand.spread, self.spread)]
+        counts = [("cells of graphs", packing.cells, self.cells), ("rows for four items", demand.spread, self.spread)]
         return next((count for count in counts if count[1] > count[2]), None)
 
 
