@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from typing import Any
 
 from stmlang.check.problems import Problems, arrows
 from stmlang.scan.topology import OPEN, Static
@@ -132,20 +135,36 @@ def _single_parents(problems: Problems, graph: _Graph) -> bool:
 
 def _acyclic(problems: Problems, graph: _Graph) -> bool:
     """Whether there is no cycle; several that share no node are all reported, each as short as one through its nodes can be."""
-    names = list(graph.nodes)
     inner = {(tail, head): at for at, (tail, head) in enumerate(graph.edges) if tail != head and OPEN not in (tail, head)}
-    successors: list[list[int]] = [[] for _ in names]
+    order = TopologicalSorter[int]()
     for tail, head in inner:
-        successors[tail].append(head)
-    alive = set(range(len(names)))
-    for count in range(MOST_CYCLES):
-        alive = _on_cycles(successors, alive)
-        if not alive:
-            return count == 0
-        cycle = _shortest_cycle(successors, alive)
-        alive -= set(cycle)
-        _report_cycle(problems, graph, inner, cycle)
-    return False
+        order.add(head, tail)
+    try:
+        order.prepare()
+    except CycleError:
+        for cycle in _cycles(list(inner)):
+            _report_cycle(problems, graph, inner, cycle)
+        return False
+    return True
+
+
+def _cycles(edges: list[tuple[int, int]]) -> Iterator[list[int]]:
+    """The nodes of cycles that share none of them, as many as are reported: each is a shortest one through its first node,
+    where a walk from the least node that is on a cycle meets itself."""
+    networkx: Any = import_module("networkx")  # a third of a second, which only a graph that is refused takes
+    graph = networkx.DiGraph(edges)
+    for _ in range(MOST_CYCLES):
+        components = networkx.strongly_connected_components(graph)
+        circular = {node for component in components if len(component) > 1 for node in component}
+        if not circular:
+            return
+        graph.remove_nodes_from([node for node in graph if node not in circular])
+        first = networkx.find_cycle(graph, min(circular))[0][0]
+        paths = networkx.bfs_tree(graph, first)
+        last = next(node for node in paths if graph.has_edge(node, first))
+        cycle = networkx.shortest_path(paths, first, last)
+        yield cycle
+        graph.remove_nodes_from(cycle)
 
 
 def _report_cycle(problems: Problems, graph: _Graph, inner: dict[tuple[int, int], int], cycle: list[int]) -> None:
@@ -155,48 +174,3 @@ def _report_cycle(problems: Problems, graph: _Graph, inner: dict[tuple[int, int]
     labels = [Label(arrow.span, "and this one") for arrow in dict.fromkeys(steps[1:10]) if arrow is not steps[0]]
     note = "along a cycle every node would have to come before itself"
     problems.error("STM3004", f"these edges run in a circle: `{shown}`", steps[0].span, note, labels=labels)
-
-
-def _on_cycles(successors: list[list[int]], alive: set[int]) -> set[int]:
-    """The nodes among those alive that are left when nodes nothing leads to, or that lead nowhere, are taken away in turn."""
-    predecessors: list[list[int]] = [[] for _ in successors]
-    for tail in alive:
-        for head in successors[tail]:
-            predecessors[head].append(tail)
-    left = set(alive)
-    for backward, forward in ((predecessors, successors), (successors, predecessors)):
-        degree = {node: sum(other in left for other in backward[node]) for node in left}
-        ready = [node for node in left if degree[node] == 0]
-        while ready:
-            node = ready.pop()
-            left.discard(node)
-            for other in forward[node]:
-                if other in left:
-                    degree[other] -= 1
-                    if degree[other] == 0:
-                        ready.append(other)
-    return left
-
-
-def _shortest_cycle(successors: list[list[int]], alive: set[int]) -> list[int]:
-    """A cycle among nodes each of which leads to another: walk until a node repeats, then go around that node by the
-    shortest way."""
-    node = min(alive)
-    passed: set[int] = set()
-    while node not in passed:
-        passed.add(node)
-        node = next(other for other in successors[node] if other in alive)
-    before: dict[int, int] = {}
-    queue = deque([node])
-    while queue:
-        at = queue.popleft()
-        for other in successors[at]:
-            if other == node:
-                path = [at]
-                while path[-1] != node:
-                    path.append(before[path[-1]])
-                return path[::-1]
-            if other in alive and other not in before:
-                before[other] = at
-                queue.append(other)
-    raise AssertionError("every node looked at leads to another one and so to a cycle")
