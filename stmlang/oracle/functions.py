@@ -70,7 +70,11 @@ class Groups:
         return array if self.group is None else array[self.group]
 
 
-def reduced(kind: Literal["sum", "mean", "max"], array: Floats, groups: Groups) -> Floats:
+Reduction = Literal["sum", "mean", "max"]
+"""What `Reduce` makes of a group."""
+
+
+def reduced(kind: Reduction, array: Floats, groups: Groups) -> Floats:
     """`Reduce` of an array; zero over nothing."""
     count = groups.fold(np.add, np.ones(array.shape), 0.0).real
     match kind:

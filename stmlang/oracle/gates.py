@@ -19,6 +19,7 @@ from stmlang.graph.shapes import index_size, leaf_shape, query_shape, value_shap
 from stmlang.oracle.functions import (
     Floats,
     Groups,
+    Reduction,
     Rescaling,
     apply,
     floats,
@@ -229,16 +230,13 @@ class Evaluator:
                 return Value(ports, states, self.applied(function, arrays))
             case Sum(terms=terms):
                 ports, states, arrays = self.together([self.evaluate(operand) for _, operand in terms])
-                result = np.zeros(())
-                for (negative, _), array in zip(terms, arrays, strict=True):
-                    result = result - array if negative else result + array
-                return Value(ports, states, result)
+                return Value(ports, states, self.added([negative for negative, _ in terms], arrays))
             case Product(factors=factors):
                 ports, states, arrays = self.together([self.evaluate(operand) for _, operand in factors])
                 return Value(ports, states, self.multiplied([inverted for inverted, _ in factors], arrays))
             case Power(base=base, exponent=exponent):
                 ports, states, (low, high) = self.together([self.evaluate(base), self.evaluate(exponent)])
-                return Value(ports, states, np.power(low, high))
+                return Value(ports, states, self.raised(low, high))
             case Reduce() | Normalize():
                 return self.along(expr)
             case Split(arguments=arguments):
@@ -263,12 +261,27 @@ class Evaluator:
         """An elementwise function."""
         return apply(function, arguments)
 
+    def added(self, negative: list[bool], terms: list[Floats]) -> Floats:
+        """A sum, of whose terms some are subtracted."""
+        result: Floats = np.zeros(())
+        for below, term in zip(negative, terms, strict=True):
+            result = result - term if below else result + term
+        return result
+
     def multiplied(self, inverted: list[bool], factors: list[Floats]) -> Floats:
         """A product, of whose factors some are divided by."""
         result: Floats = np.ones(())
         for below, factor in zip(inverted, factors, strict=True):
             result = over(result, factor) if below else times(result, factor)
         return result
+
+    def raised(self, base: Floats, exponent: Floats) -> Floats:
+        """A power."""
+        return np.power(base, exponent)
+
+    def reduced(self, kind: Reduction, array: Floats, groups: Groups) -> Floats:
+        """A reduction of groups."""
+        return reduced(kind, array, groups)
 
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
         """A rescaling over groups."""
@@ -350,7 +363,7 @@ class Evaluator:
             groups = Groups(0, self.sites.within(less, ports), self.sites.count(less))
         if isinstance(expr, Normalize):
             return Value(ports, states, self.rescaled(expr.kind, value.array, groups))
-        result = reduced(expr.kind, value.array, groups)
+        result = self.reduced(expr.kind, value.array, groups)
         return Value(less, fewer, np.squeeze(result, groups.axis) if groups.group is None else result)
 
     def spectral(self, pairs: tuple[tuple[Index, Index], ...], argument: Value) -> Value:

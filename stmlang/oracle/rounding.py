@@ -4,8 +4,14 @@ Every value of every expression is moved by `STEP` times itself, up or down; wha
 what arithmetic of unit roundoff one might do to them. Cancellation in the equations (`1 - sigmoid(x)` where the sigmoid is all
 but one) thereby shows, whatever the equations are.
 
-A derivative, the imaginary part of a value, is moved by itself. Where derivatives are formed from what cancels, as in
-`(1 - tanh(x)^2) dx`, the unit that they may be off by is that of the terms.
+A derivative, the imaginary part of a value, is moved by itself and by what it is made of. Where derivatives are formed from
+what cancels, as in `(1 - tanh(x)^2) dx`, `a' / b - a b' / b^2` or `(I - k k^T) dk / |k|`, the unit that they may be off by is
+that of the terms.
+
+What is off already is moved further off, away from its exact value; what is not goes up or down as its bits decide. Did bits
+decide everywhere, what an expression rounds off would often take back what its operands did. Of a gate that is the same at all
+sites there is one number, so that in a quotient whose derivative cancels, such as a parameter divided by a multiple of itself,
+the movements may add up to nothing whichever of three ways bits are read; among many draws some do.
 
 Equal numbers are moved equally, and ones inwards, so that a comparison that is a tie stays one: at a kink the derivative is
 that of the same side.
@@ -18,7 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from stmlang.oracle.functions import SCHATTEN, Floats, Groups, Rescaling, absolute, divisor, sigmoid, spectrum
+from stmlang.oracle.functions import (
+    SCHATTEN,
+    Floats,
+    Groups,
+    Reduction,
+    Rescaling,
+    absolute,
+    divisor,
+    sigmoid,
+    spectrum,
+)
 from stmlang.oracle.gates import Evaluator, Value
 from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Number
 
@@ -32,53 +48,96 @@ beyond the slack and within this, a derivative is known on one side only, and so
 WAYS = tuple(range(len(ODD)))
 
 
+class Exact(Evaluator):
+    """Evaluates the gates of one direction and keeps the value of every expression, by its identity."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.values: dict[int, Floats] = {}
+
+    def evaluate(self, expr: Expr) -> Value:
+        value = super().evaluate(expr)
+        self.values[id(expr)] = value.array
+        return value
+
+
 class Rounding(Evaluator):
     """Evaluates the gates of one direction and rounds on the way; which way is the first argument."""
 
     def __init__(self, way: int, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.way = way
+        exact = Exact(*arguments)
+        exact.run()
+        self.exact = exact.values
+        self.terms: Floats = np.zeros(())
+        """Of the expression that is being evaluated, the size of what its derivative is made of."""
 
     def evaluate(self, expr: Expr) -> Value:
         """The value of an expression, moved; numbers that are written out or counted are exact."""
         value = super().evaluate(expr)
-        return value if isinstance(expr, Number | Degree) else replace(value, array=moved(value.array, self.way))
+        terms, self.terms = self.terms, np.zeros(())
+        if isinstance(expr, Number | Degree):
+            return value
+        return replace(value, array=moved(value.array, self.exact[id(expr)], terms, self.way))
 
     def applied(self, function: Function, arguments: list[Floats]) -> Floats:
         """Saturating functions: their derivatives cancel."""
-        result, argument = super().applied(function, arguments), arguments[0]
+        argument = arguments[0]
         match function:
             case Function.TANH:
-                terms = np.ones(())
+                slope = np.ones(())
             case Function.SIGMOID | Function.SOFTPLUS:
-                terms = sigmoid(argument.real)
+                slope = sigmoid(argument.real)
             case Function.DIVISOR:
                 return divisor(argument, DOUBTFUL)
             case Function.CAP:
-                terms = 1 / np.maximum(1, np.abs(argument.real))
+                slope = 1 / np.maximum(1, np.abs(argument.real))
             case _:
-                return result
-        return self.turned(result, terms * np.abs(argument.imag))
+                slope = np.zeros(())
+        self.terms = slope * np.abs(argument.imag)
+        return super().applied(function, arguments)
+
+    def added(self, negative: list[bool], terms: list[Floats]) -> Floats:
+        """Derivatives of terms may cancel."""
+        self.terms = sum((np.abs(term.imag) for term in terms), np.zeros(())) if len(terms) > 1 else np.zeros(())
+        return super().added(negative, terms)
 
     def multiplied(self, inverted: list[bool], factors: list[Floats]) -> Floats:
         """The derivative of a quotient is a difference, `a' / b - a b' / b^2`, and those of a product may cancel as well."""
-        result, size = super().multiplied(inverted, factors), np.zeros(())
+        size = np.zeros(())
         for place, (below, factor) in enumerate(zip(inverted, factors, strict=True)):
             if not np.iscomplexobj(factor) or len(factors) < 2:
                 continue
             others = [absolute(other.real) for other in factors[:place] + factors[place + 1 :]]
             term = super().multiplied(inverted[:place] + inverted[place + 1 :], others) * absolute(factor.imag)
             size = size + (term / factor.real**2 if below else term)
-        return self.turned(result, size)
+        self.terms = size
+        return super().multiplied(inverted, factors)
+
+    def raised(self, base: Floats, exponent: Floats) -> Floats:
+        """The derivative is `y x^(y - 1) x' + log(x) x^y y'`."""
+        size, power = np.abs(base.real), np.abs(exponent.real)
+        by_base = np.where(base.imag == 0, 0.0, power * size ** (exponent.real - 1) * np.abs(base.imag))
+        by_exponent = np.where(exponent.imag == 0, 0.0, np.abs(np.log(size)) * size**exponent.real * np.abs(exponent.imag))
+        self.terms = by_base + by_exponent
+        return super().raised(base, exponent)
 
     def normed(self, matrices: Floats) -> Floats:
         """The derivative of a norm is a sum over the matrix's entries, which may cancel. Of singular values that are all but
         equal, rounding decides how much each counts: their ratio is off by a unit, and is raised to a high power."""
-        norm, known = super().normed(matrices), spectrum(matrices)
+        known = spectrum(matrices)
         slope = np.einsum("...rs,...s,...sc->...rc", known.left, known.weights, known.right)
         size = np.sum(np.abs(slope * matrices.imag), axis=(-2, -1))
         share = SCHATTEN * known.weights * np.maximum(1 - known.weights, 0)
-        return self.turned(norm, size + np.sum(share * np.abs(known.along(matrices.imag)), axis=-1))
+        self.terms = size + np.sum(share * np.abs(known.along(matrices.imag)), axis=-1)
+        return super().normed(matrices)
+
+    def reduced(self, kind: Reduction, array: Floats, groups: Groups) -> Floats:
+        """The derivatives of what a group adds up may cancel."""
+        size = super().reduced(kind, array.real + 1j * np.abs(array.imag), groups).imag
+        self.terms = size if groups.group is not None else np.squeeze(size, groups.axis)
+        return super().reduced(kind, array, groups)
 
     def rescaled(self, kind: Rescaling, array: Floats, groups: Groups) -> Floats:
         """Of what a group shares, little may be left to one of it."""
@@ -86,24 +145,43 @@ class Rounding(Evaluator):
         change = groups.back(groups.fold(np.maximum, np.abs(array.imag), 0.0))
         match kind:
             case "softmax":
-                terms = np.abs(result.real)
+                slope = np.abs(result.real)
             case "l1":
-                terms = 1 / np.maximum(1, groups.back(groups.fold(np.add, absolute(array).real, 0.0)))
+                slope = 1 / np.maximum(1, groups.back(groups.fold(np.add, absolute(array).real, 0.0)))
             case "l2":
-                terms = 1 / np.sqrt(groups.back(groups.fold(np.add, array.real**2, 0.0)) + L2_EPSILON)
-        return self.turned(result, terms * change)
+                slope = 1 / np.sqrt(groups.back(groups.fold(np.add, array.real**2, 0.0)) + L2_EPSILON)
+        self.terms = slope * change
+        return result
 
-    def turned(self, array: Floats, size: Floats) -> Floats:
-        """An array whose derivative is off by `STEP` times a size, one way or the other."""
-        return array + 1j * STEP * np.where(upwards(array.real, self.way), size, -size) if np.iscomplexobj(array) else array
+    def split(self, arguments: list[Value]) -> Value:
+        """What is left of the stick is a product, and a port gets a part of it."""
+        ports, states, arrays = self.together(arguments, "out")
+        here = self.sites.port(ports, "out").reshape(-1, 1, *(1 for _ in states))
+        left, change, terms = np.ones(()), np.zeros(()), np.zeros(())
+        for number, array in enumerate(arrays):
+            taken, moves, kept = np.abs(array.real), left * np.abs(array.imag), np.abs(1 - array.real)
+            terms = np.where(here == number, change * taken + moves, terms)
+            left, change = left * kept, change * kept + moves
+        self.terms = np.where(here == len(arrays), change, terms)
+        return super().split(arguments)
 
 
-def moved(array: Floats, way: int) -> Floats:
-    """Every number times `1 + STEP` or `1 - STEP`, as its own bits decide."""
-    real = array.real * np.where(upwards(array.real, way), 1 + STEP, 1 - STEP)
+def moved(array: Floats, exact: Floats, terms: Floats, way: int) -> Floats:
+    """Every number times `1 + STEP` or `1 - STEP`, away from the exact one; its derivative by `STEP` times its own size and
+    that of its terms, likewise. Where there is nothing to go away from, the number's own bits decide."""
+    bits = upwards(array.real, way)
+    real = _away(array.real, exact.real, np.abs(array.real), bits)
     if not np.iscomplexobj(array):
         return real
-    return real + 1j * array.imag * np.where(upwards(array.imag, way), 1 + STEP, 1 - STEP)
+    bits = np.where(array.imag == 0, bits, upwards(array.imag, way))
+    return real + 1j * _away(array.imag, exact.imag, np.abs(array.imag) + terms, bits)
+
+
+def _away(array: Floats, exact: Floats, size: Floats, bits: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:
+    """Numbers moved by `STEP` times their sizes away from the exact ones, and outwards or inwards, as bits say, where they are
+    exact."""
+    outwards = np.where(array.real < 0, -1.0, 1.0) * np.where(bits, 1.0, -1.0)
+    return array + STEP * size * np.where(array > exact, 1.0, np.where(array < exact, -1.0, outwards))
 
 
 def upwards(array: Floats, way: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
