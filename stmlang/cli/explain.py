@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NAME = "explain"
 SUMMARY = "show facts, plan and intermediate forms, or an error code"
+MAPPED = "Under `jax.vmap` a call is planned for the batch that is mapped: `--batch N` shows that plan."
 STAGES = ("tree", "scan", "facts", "plan", "jaxpr", "stablehlo")
 
 
@@ -85,6 +86,7 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
     from stmlang.plan.preview import outlook_json, outlook_text
     from stmlang.plan.show import explain_json, explain_text
     from stmlang.scan.topology import Runtime
+    from stmlang.source.columns import wrapped
 
     scan = load_spec(arguments)
     if isinstance(scan.topology, Runtime):
@@ -98,7 +100,8 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
     if arguments.json:
         print_json(json.loads(explain_json(plan, facts_json(facts) if with_facts else None)))
     else:
-        write_result(explain_text(plan, show_facts(facts, room()) if with_facts else None, room()))
+        text = explain_text(plan, show_facts(facts, room()) if with_facts else None, room())
+        write_result(text if arguments.batch > 1 else "\n".join([text, *wrapped(MAPPED, room())]) + "\n")
     return 0
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.lower.attention import masked_attention
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Operands, flip
 from stmlang.lower.strategy import PLAIN, Call, EdgeStates, Lowering, LoweringContext, Needs, Result, Tables
 from stmlang.lower.summary import Summary, leaving_states, read

@@ -19,7 +19,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
-from stmlang.lower.manual import alike, made_of
+from stmlang.lower.mesh_axes import alike, made_of
 
 Adjoint = Callable[[tuple[Any, ...], Any, Any], tuple[Any, ...]]
 """`(arguments, saved, cotangent) -> cotangents of the arguments`, None for one that gets none."""

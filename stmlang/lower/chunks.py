@@ -15,7 +15,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 
 
 class Nodes(Protocol):

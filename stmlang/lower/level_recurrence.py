@@ -29,7 +29,7 @@ from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.steps import NONE, Arcs, edge_arcs, node_arcs, steps
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.gates import apply_gate, read_state, straight, write_state
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Factors, Operands
 from stmlang.lower.tables import PAD, Indices, take
 

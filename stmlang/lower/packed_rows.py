@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int
 
 from stmlang.graph.capacity import Capacity
 from stmlang.lower.adjoint import with_adjoint
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.packed_attention import Graphs, Vectors, attended
 from stmlang.lower.packed_tables import Packed, Steps, Sweep

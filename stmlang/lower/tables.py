@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 
 Indices = np.ndarray | Array
 """Positions along an axis; those past its end stand for something that is not there, and read zero."""

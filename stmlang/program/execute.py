@@ -10,7 +10,7 @@ from jaxtyping import Array
 from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
 from stmlang.lower.contractions import contract
 from stmlang.lower.gates import squeezed, varies
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import STATE_AXES, input_nodes
 from stmlang.lower.strategy import Call
 from stmlang.program.direction_inputs import DirectionInputs, direction_inputs

@@ -45,7 +45,8 @@ def compile(
     `auto` the one JAX runs on; `dtype` float32, float64 or bfloat16, by name or as JAX and numpy have it (`jnp.bfloat16`);
     `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over, if that is to be
     the same for all calls, else each call is planned for the batch that `jax.vmap` maps it over; `memory_limit` in bytes.
-    `strategy` and `config` overrule the planner. `scan` names one of several scans in a file (the last by default). `path` is a
+    `strategy` and `config` overrule the planner; `config` holds the strategy's settings, by name or as its dataclass, such as
+    a plan's `settings`. `scan` names one of several scans in a file (the last by default). `path` is a
     folder, or several, where imports and graph files are looked for behind the folder of the file that names them, and before
     those of the environment variable STMLANG_PATH. What `stmlang tune` measured on this machine comes before what is predicted,
     unless `tuned` is off.

@@ -28,7 +28,7 @@ from jaxtyping import Array
 
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
-from stmlang.lower.manual import made_of
+from stmlang.lower.mesh_axes import made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import State

@@ -22,7 +22,7 @@ from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
 from stmlang.lower.adjoint import filled, in_front
-from stmlang.lower.manual import made_of
+from stmlang.lower.mesh_axes import made_of
 
 Flat = Sequence[Any]
 Program = Callable[[Flat], list[Array]]

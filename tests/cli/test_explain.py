@@ -57,6 +57,12 @@ def test_planning_options(stmlang, image):
     assert explain("--dtype", "bfloat16")["circumstances"]["dtype"] == "bfloat16"
 
 
+def test_a_batch_that_vmap_maps_is_planned_for_on_its_own(stmlang, image):
+    plain, seven = (stmlang("explain", image, *SIZED, "--target", "cpu", *options).out for options in ([], ["--batch", "7"]))
+    assert "`--batch N`" in plain
+    assert "vmap" not in seven
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [

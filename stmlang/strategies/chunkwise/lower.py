@@ -19,9 +19,9 @@ from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.block_recurrence import Sweep, assign_slots, grid_sweep, run_sweep
 from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
-from stmlang.lower.manual import alike
 from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_level
 from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, merge_tree
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary, leaving_states, read

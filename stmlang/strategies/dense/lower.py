@@ -13,7 +13,7 @@ from stmlang.cost.sweeps import doublings
 from stmlang.graph.levels import edge_levels
 from stmlang.lower.adapters import by_block
 from stmlang.lower.contractions import matmul
-from stmlang.lower.edges import EdgeTables, edge_gates, edge_tables
+from stmlang.lower.edge_gates import EdgeTables, edge_gates, edge_tables
 from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.strategy import LoweringContext, Tables

@@ -30,7 +30,7 @@ from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.block_recurrence import line_counts
 from stmlang.lower.contractions import contract, matmul, transposed
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Scalars
 from stmlang.strategies.raster.loop import States, walk
 
