@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import jax
@@ -30,25 +31,17 @@ def scan_on(topology: str, body: str = PLAIN, heads: int = 1, key: int = 2, valu
 
 
 def settings(op: Any, strategy: str, size: int) -> dict[str, ConfigValue]:
-    """The settings of a strategy that cuts a scan's topology: pieces with sides of `size`; of one that is not listed
-    here the first that it calls odd."""
+    """The settings of a strategy that cuts a scan's topology, by the names that they have in any of them: pieces with sides of
+    `size`. Of one that has none of these, the first that it calls odd."""
     axes = op.dag.regular or ()
-    match strategy:
-        case "chunkwise":
-            return {"tile": (size,) * len(axes)} if axes else {"block": size}
-        case "linear" | "delta":
-            return {"chunk": size}
-        case "raster":
-            return {"tile": (size,) * len(axes), "segments": 1}
-        case "impulse":
-            return {"tile": (size,) * len(axes)}
-        case "separable":
-            return {"rows": size}
-        case "rows":
-            return {"axis": 0, "rows": size, "targets": size + 1}
-        case _:
-            odd = odd_settings(strategy_named(strategy), op.compilation.program.problem)
-            return settings_dict(odd[0]) if odd else {}
+    pieces: dict[str, ConfigValue] = {"block": size}
+    if axes:
+        tile = (size,) * len(axes)
+        pieces = {"tile": tile, "segments": 1, "chunk": size, "axis": 0, "rows": size, "targets": size + 1}
+    entry = strategy_named(strategy)
+    config = {field.name: pieces[field.name] for field in fields(entry.settings) if field.name in pieces}
+    odd = () if config else odd_settings(entry, op.compilation.program.problem)
+    return settings_dict(odd[0]) if odd else config
 
 
 Names = tuple[str, ...] | None
