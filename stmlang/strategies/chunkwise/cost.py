@@ -69,16 +69,16 @@ def _propose(problem: Problem) -> Sequence[Chunkwise] | str:
 def proposed_tiles(axes: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Cubes with sides near each power of two, once the power itself and once the divisor of the axis nearest to it, and slabs
     that span every axis but the first; without single nodes and the whole grid."""
-    found: dict[tuple[int, ...], None] = {}
+    candidates: dict[tuple[int, ...], None] = {}
     scale = 2
     while axes and scale < max(axes):
         powers = tuple(min(scale, size) for size in axes)
         divisors = tuple(_nearest_divisor(size, scale) for size in axes)
         for sides in (powers, divisors, (divisors[0], *axes[1:])):
-            found[sides] = None
+            candidates[sides] = None
         scale *= 2
     whole = {axes, (1,) * len(axes)}
-    return [sides for sides in found if sides not in whole]
+    return [sides for sides in candidates if sides not in whole]
 
 
 def proposed_blocks(nodes: int) -> Iterator[int]:
@@ -89,11 +89,11 @@ def proposed_blocks(nodes: int) -> Iterator[int]:
         block *= 2
 
 
-def _nearest_divisor(size: int, wanted: int) -> int:
-    """The divisor of `size` nearest to `wanted` in ratio; the larger of two equally near."""
+def _nearest_divisor(size: int, side: int) -> int:
+    """The divisor of `size` nearest to `side` in ratio; the larger of two equally near."""
     divisors = {d for d in range(1, isqrt(size) + 1) if size % d == 0}
     divisors |= {size // d for d in divisors}
-    return max(divisors, key=lambda d: (min(d, wanted) / max(d, wanted), d)) if divisors else 1
+    return max(divisors, key=lambda d: (min(d, side) / max(d, side), d)) if divisors else 1
 
 
 def _misread(problem: Problem, values: Mapping[str, object]) -> str:

@@ -103,17 +103,17 @@ def _run_grid(
     cut = _cut(context, axes)
     tile, tiles, target = cut.tile, cut.tiles, cut.sizes
     operands = pad_grid(operands, axes, target)
-    nodes = Summary(*(tiled(part, tiles, tile, 2) for part in node_blocks(scalars(operands))))
+    nodes = Summary(*(tiled(gate, tiles, tile, 2) for gate in node_blocks(scalars(operands))))
     block, _ = merge_grid(nodes, tile)
-    blocks = Summary(*(part.reshape(*part.shape[:2], -1, *part.shape[-2:]) for part in block))
+    blocks = Summary(*(gate.reshape(*gate.shape[:2], -1, *gate.shape[-2:]) for gate in block))
 
     def tile_nodes(array: Array) -> Array:
         array = tiled(array, tiles, tile, 2)
         return array.reshape(*array.shape[:2], int(np.prod(tiles)), int(np.prod(tile)), array.shape[-1])
 
-    parts = (tile_nodes(operands.query), tile_nodes(operands.key), tile_nodes(operands.value))
+    inputs = (tile_nodes(operands.query), tile_nodes(operands.key), tile_nodes(operands.value))
     slots = pad_border(initial, axes, target)
-    outputs, final = _sweep(tables, blocks, parts, slots)
+    outputs, final = _sweep(tables, blocks, inputs, slots)
     outputs = untiled(outputs.reshape(*outputs.shape[:2], *tiles, *tile, outputs.shape[-1]), tiles, tile, 2)
     window = tuple(slice(0, size) for size in axes)
     return outputs[(slice(None), slice(None), *window)], crop_border(final, axes, target)
@@ -126,29 +126,29 @@ def _run_intervals(tables: Intervals, operands: Operands, initial: Array) -> tup
     def block_nodes(array: Array) -> Array:
         return select(array, tables.order, 2).reshape(*array.shape[:2], count, size, array.shape[-1])
 
-    parts = (block_nodes(operands.query), block_nodes(operands.key), block_nodes(operands.value))
+    inputs = (block_nodes(operands.query), block_nodes(operands.key), block_nodes(operands.value))
     slots = jnp.zeros((*initial.shape[:2], len(tables.slots), *initial.shape[3:]), initial.dtype)
     slots = alike(slots, initial).at[:, :, tables.entering].set(initial)
-    outputs, final = _sweep(tables.sweep, blocks, parts, slots)
+    outputs, final = _sweep(tables.sweep, blocks, inputs, slots)
     outputs = outputs.reshape(*outputs.shape[:2], count * size, outputs.shape[-1])
     return jnp.take(outputs, tables.place, axis=2), jnp.take(final, tables.leaving, axis=2)
 
 
-def _sweep(tables: Sweep, blocks: Summary, parts: tuple[Array, Array, Array], slots: Array) -> tuple[Array, Array]:
+def _sweep(tables: Sweep, blocks: Summary, inputs: tuple[Array, Array, Array], slots: Array) -> tuple[Array, Array]:
     """Outputs `(direction, head, block, node, value)` and final slots."""
-    query, key, value = parts
+    query, key, value = inputs
     inside = masked_attention(query, key, value, blocks.gating)
-    data = (blocks.source, blocks.transition, blocks.mark, query, key, value)
+    arrays = (blocks.source, blocks.transition, blocks.mark, query, key, value)
 
-    def lane(data: tuple[Array, ...], slots: Array) -> tuple[Array, Array]:
-        return run_sweep(tables, data, _step, slots)
+    def lane(arrays: tuple[Array, ...], slots: Array) -> tuple[Array, Array]:
+        return run_sweep(tables, arrays, _step, slots)
 
-    swept, final = jax.vmap(lane)(*jax.tree.map(lanes_of, (data, slots)))
+    swept, final = jax.vmap(lane)(*jax.tree.map(lanes_of, (arrays, slots)))
     return inside + swept.reshape(inside.shape), final.reshape(slots.shape)
 
 
-def _step(parts: tuple[Array, ...], entering: Array) -> tuple[Array, Array]:
-    source, transition, mark, query, key, value = parts
+def _step(arrays: tuple[Array, ...], entering: Array) -> tuple[Array, Array]:
+    source, transition, mark, query, key, value = arrays
     state = jnp.squeeze(entering, 2)
     leaving = leaving_states(source, transition, key, value, state)
     return leaving[:, :, None], read(mark, query, state)

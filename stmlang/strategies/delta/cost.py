@@ -44,8 +44,8 @@ def _form(problem: Problem) -> Factored | str:
     for name in ("source", "mark"):
         matrix = name == "mark" and state[name] == {"key", "key'"}
         if not matrix and (len(state[name]) > 1 or not state[name] <= {"key", "value"}):
-            found = ", ".join(sorted(state[name]))
-            return f"it needs a {name} that is one number, or one per entry of key or value, not ({found})"
+            indices = ", ".join(sorted(state[name]))
+            return f"it needs a {name} that is one number, or one per entry of key or value, not ({indices})"
     return form
 
 
@@ -73,7 +73,7 @@ def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
     sizes = _Sizes.of(problem, form, settings)
     lanes, item = problem.lanes, problem.accumulator
     stages = _stages(problem, sizes)
-    kept = Stage("kept states", "vector", 0, lanes * sizes.count * problem.state * item)
+    kept_states = Stage("kept states", "vector", 0, lanes * sizes.count * problem.state * item)
     inside = lanes * item * (6 * chunk * chunk + 4 * chunk * (sizes.key + sizes.value))
     states = lanes * item * problem.state
     outputs = lanes * item * problem.counts.nodes * sizes.value
@@ -85,7 +85,7 @@ def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
         problem,
         target,
         forward=stages,
-        backward=(*adjoints(*stages), kept),
+        backward=(*adjoints(*stages), kept_states),
         memory_forward=problem.io_bytes + turned + 2 * outputs + inside + 2 * states,
         memory_backward=2 * (problem.io_bytes + turned) + 3 * outputs + 3 * inside + (sizes.count + 3) * states,
         terms={"levels": sizes.depth, "halves": max(chunk - 1, 0).bit_length()},

@@ -61,7 +61,7 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
         return jnp.moveaxis(array, 2, 0).reshape(length, directions * heads, -1)
 
     step, key = operands.deltas.transition, _sourced(operands.source, operands.key, 0)
-    query, seen = _marked(operands)
+    query, mark = _marked(operands)
     # The key with a source drawn into it is not what is taken away.
     u = step.u if step.u is not None or key is operands.key else operands.key
     nodes = Nodes(
@@ -75,7 +75,7 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     state = initial.reshape(directions * heads, *initial.shape[-2:])
     outputs, final = chunk_scan(_chunk, size)(nodes, state)
     outputs = jnp.moveaxis(outputs.reshape(length, directions, heads, -1), 0, 2)
-    return outputs if seen is None else outputs * seen, final.reshape(initial.shape)
+    return outputs if mark is None else outputs * mark, final.reshape(initial.shape)
 
 
 def _sourced(source: Array, array: Array, axis: int) -> Array:
@@ -112,7 +112,7 @@ def _turned(form: Delta, operands: Operands) -> Array:
 
 def _chunk(nodes: Nodes, state: State) -> tuple[Array, State]:
     fading, erased = _fading(nodes)
-    key, query, value = (jnp.swapaxes(part, 0, 1) for part in (nodes.key, nodes.query, nodes.value))
+    key, query, value = (jnp.swapaxes(vectors, 0, 1) for vectors in (nodes.key, nodes.query, nodes.value))
     u = key if nodes.u is None else jnp.swapaxes(nodes.u, 0, 1)
     inside, into, out = fading.inside, fading.into[..., None], fading.out[..., None]
     # Transposed, as the inverse wants it: sources are rows.

@@ -48,7 +48,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
     into, out = solve.place[solve.edges.line_in], solve.place[solve.edges.line_out]
     factors = doublings(edges, int(edge_levels(context.dag).max(initial=0)))
 
-    def one(source: Array, transition: Array, mark: Array) -> Summary:
+    def head_block(source: Array, transition: Array, mark: Array) -> Summary:
         passed = jnp.zeros((edges, edges), dtype).at[into, out].add(transition)
         marked = jnp.zeros((edges, nodes), dtype).at[solve.place, solve.head].set(mark, mode="drop")
         sourced = jnp.zeros((nodes, edges), dtype).at[solve.tail, solve.place].set(source, mode="drop")
@@ -59,7 +59,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
         entering = reached[solve.entering]
         return Summary(both[:, nodes:], entering[:, nodes:], entering[:, :nodes], both[:, :nodes])
 
-    return jax.vmap(jax.vmap(one))(source, transition, mark)
+    return jax.vmap(jax.vmap(head_block))(source, transition, mark)
 
 
 LOWERING = by_block(_tables, _block)

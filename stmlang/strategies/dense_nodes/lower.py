@@ -52,7 +52,7 @@ def _tables(context: LoweringContext) -> Tables:
     if context.axes is not None:
         ports = len(dag.ports)
         out, into = (np.where(end < 0, PAD, end * ports + dag.port).astype(np.int32) for end in (dag.tail, dag.head))
-    place, row, column = (part.astype(np.int32) for part in (place, row, column))
+    place, row, column = (indices.astype(np.int32) for indices in (place, row, column))
     return Solve(place, row, column, out, into, single_tables(context))
 
 
@@ -71,10 +71,10 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
     out, source = (by_edge(gate, solve.gate_out) for gate in (factors.out, operands.source))
     into, mark = (by_edge(gate, solve.gate_in) for gate in (factors.into, operands.mark))
     # What enters or leaves does so as it is.
-    out, source = (jnp.where(solve.row >= nodes, one, part) for part, one in ((out, 0), (source, 1)))
-    into, mark = (jnp.where(solve.column >= nodes, one, part) for part, one in ((into, 0), (mark, 1)))
+    out, source = (jnp.where(solve.row >= nodes, padding, factor) for factor, padding in ((out, 0), (source, 1)))
+    into, mark = (jnp.where(solve.column >= nodes, padding, factor) for factor, padding in ((into, 0), (mark, 1)))
 
-    def one(out: Array, source: Array, into: Array, mark: Array) -> Summary:
+    def head_block(out: Array, source: Array, into: Array, mark: Array) -> Summary:
         def summed(weight: Array) -> Array:
             return jnp.zeros((nodes + entering, nodes + leaving), weight.dtype).at[solve.row, solve.column].add(weight)
 
@@ -84,7 +84,7 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
         mine, outer = by_node[solve.place], by_node[nodes:]
         return Summary(mine[:, nodes:], outer[:, nodes:], outer[:, :nodes], mine[:, :nodes])
 
-    return jax.vmap(jax.vmap(one))(out, source, into, mark)
+    return jax.vmap(jax.vmap(head_block))(out, source, into, mark)
 
 
 LOWERING = by_block(_tables, _block, needs=Needs(factors=True))

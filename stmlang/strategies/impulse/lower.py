@@ -45,14 +45,14 @@ def _responses(context: LoweringContext, operands: Operands) -> Array:
 def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
     """Directions that are summed are one profile before the single attention pass."""
     axes, settings, scan = _axes(context), _settings(context), context.problem.scan
-    seen = profile(_responses(context, operands), scan.directions)
+    profiles = profile(_responses(context, operands), scan.directions)
     if scan.combine == "sum":
-        seen = _summed(seen)
+        profiles = _summed(profiles)
     senses = scan.directions[0].senses
-    query, key, value = (flip(part[0], senses, 1) for part in operands.inputs)
+    query, key, value = (flip(array[0], senses, 1) for array in operands.inputs)
     if settings.whole(axes):
-        return attend_whole(seen, query, key, value)
-    return attend_tiles(tables, settings.tile, seen, query, key, value)
+        return attend_whole(profiles, query, key, value)
+    return attend_tiles(tables, settings.tile, profiles, query, key, value)
 
 
 def _summed(profiles: Array) -> Array:

@@ -46,9 +46,9 @@ def impulse_response(gates: Gates, sizes: Sequence[int]) -> Float[Array, "lane *
         gates.transition[:, kept[:, None], kept],
         gates.mark[:, kept],
     )
-    found = _chain(inner, lengths[0]) if len(axes) == 1 else _grid(inner, lengths)
+    response = _chain(inner, lengths[0]) if len(axes) == 1 else _grid(inner, lengths)
     order = sorted(range(len(axes)), key=lambda place: axes[place])
-    return jnp.transpose(found, (0, *(1 + place for place in order))).reshape(lanes, *sizes)
+    return jnp.transpose(response, (0, *(1 + place for place in order))).reshape(lanes, *sizes)
 
 
 # --- chains ----------------------------------------------------------------------------------------------------------
@@ -56,8 +56,8 @@ def impulse_response(gates: Gates, sizes: Sequence[int]) -> Float[Array, "lane *
 
 def _chain(gates: Gates, size: int) -> Array:
     """`g(n) = M T^(n-1) S`."""
-    through = powers(gates.transition[:, 0, 0], size - 1)
-    return jnp.pad(gates.mark * gates.source * through, [(0, 0), (1, 0)])
+    transition_powers = powers(gates.transition[:, 0, 0], size - 1)
+    return jnp.pad(gates.mark * gates.source * transition_powers, [(0, 0), (1, 0)])
 
 
 def powers(base: Array, count: int) -> Array:
@@ -74,9 +74,9 @@ def _powers(base: Array, count: int) -> Array:
 
 def _powers_jvp(count: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (base,), (change,) = primals, tangents
-    found = powers(base, count)
-    before = jnp.concatenate([jnp.zeros_like(found[..., :1]), found[..., :-1]], axis=-1)
-    return found, before * lax.broadcasted_iota(base.dtype, found.shape, base.ndim) * change[..., None]
+    raised = powers(base, count)
+    before = jnp.concatenate([jnp.zeros_like(raised[..., :1]), raised[..., :-1]], axis=-1)
+    return raised, before * lax.broadcasted_iota(base.dtype, raised.shape, base.ndim) * change[..., None]
 
 
 _powers.defjvp(_powers_jvp)
@@ -96,13 +96,13 @@ def _grid(gates: Gates, sizes: Sequence[int]) -> Array:
 
     def arriving(leaving: list[Array], level: Any) -> tuple[Array, ...]:
         """What leaves one wavefront, where it arrives on the next; what leaves the grid by the first axis is dropped."""
-        moved = [leaving[0], *(_step(part, 1 + axis) for axis, part in enumerate(leaving[1:]))]
+        moved = [leaving[0], *(_step(state, 1 + axis) for axis, state in enumerate(leaving[1:]))]
         inside = level - place < sizes[0]
-        return tuple(jnp.where(inside, part, 0) for part in moved)
+        return tuple(jnp.where(inside, state, 0) for state in moved)
 
     def weighted(weights: Array, states: Sequence[Array]) -> Array:
-        parts = [weights[:, port][spread] * state for port, state in enumerate(states)]
-        return sum(parts[1:], start=parts[0])
+        terms = [weights[:, port][spread] * state for port, state in enumerate(states)]
+        return sum(terms[1:], start=terms[0])
 
     def step(states: tuple[Array, ...], level: Array) -> tuple[tuple[Array, ...], Array]:
         leaving = [weighted(gates.transition[:, port], states) for port in range(rank)]

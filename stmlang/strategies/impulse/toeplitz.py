@@ -28,14 +28,14 @@ from stmlang.scan.scan import Direction
 def profile(response: Float[Array, "direction head *sizes"], directions: Sequence[Direction]) -> Array:
     """The profile of each direction, `(direction, head, ...)`, from its response at offsets `target - source` in its own
     coordinates."""
-    parts: list[Array] = []
-    for part, direction in zip(response, directions, strict=True):
+    profiles: list[Array] = []
+    for array, direction in zip(response, directions, strict=True):
         backward = [-sense for sense in direction.senses]
         ahead = [
-            (0, size - 1) if sense > 0 else (size - 1, 0) for size, sense in zip(part.shape[1:], direction.senses, strict=True)
+            (0, size - 1) if sense > 0 else (size - 1, 0) for size, sense in zip(array.shape[1:], direction.senses, strict=True)
         ]
-        parts.append(jnp.pad(flip(part, backward, 1), [(0, 0), *ahead]))
-    return jnp.stack(parts)
+        profiles.append(jnp.pad(flip(array, backward, 1), [(0, 0), *ahead]))
+    return jnp.stack(profiles)
 
 
 def toeplitz(window: Array, tile: Sequence[int], sizes: Sequence[int]) -> Array:
@@ -55,7 +55,7 @@ def _entries(tile: Sequence[int], sizes: Sequence[int], window: Array) -> Array:
     batch = window.ndim - rank
     for axis, (side, size) in enumerate(zip(tile, sizes, strict=True)):
         window = _shifted_rows(window, batch + 2 * axis, side, size)
-    targets, sources = ([batch + 2 * axis + part for axis in range(rank)] for part in (0, 1))
+    targets, sources = ([batch + 2 * axis + side for axis in range(rank)] for side in (0, 1))
     return jnp.transpose(window, [*range(batch), *targets, *sources])
 
 

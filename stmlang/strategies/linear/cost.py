@@ -100,10 +100,10 @@ def _backward(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
     """Beside the adjoints the one of the table of decays, a product of matrices, and the states that were kept."""
     chunks = problem.lanes * sizes.count
     table = 2 * chunks * sizes.c**3 * (sizes.score == sizes.seen)
-    kept = chunks * problem.state * problem.accumulator
+    kept_states = chunks * problem.state * problem.accumulator
     return (
         Stage("table of decays", "matmul", table, chunks * sizes.c**2 * problem.accumulator, products=chunks),
-        Stage("kept states", "vector", 0, kept),
+        Stage("kept states", "vector", 0, kept_states),
     )
 
 

@@ -53,13 +53,13 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
         """What a gate does to the key and to the value: one of the two is a number."""
         key, _, value, *_ = array.shape[array.ndim - STATE_AXES :]
         ones = jnp.ones((length, directions * heads, 1), array.dtype)
-        found = first(array.reshape(*array.shape[:3], key * value))
-        return (ones, found) if value > 1 else (found, ones)
+        flat = first(array.reshape(*array.shape[:3], key * value))
+        return (ones, flat) if value > 1 else (flat, ones)
 
     source, mark, decay = gate(operands.source), gate(operands.mark), gate(operands.transition)
     along_value = decay[1].shape[-1] > 1
     chunk = _by_value if along_value else _by_key if decay[0].shape[-1] > 1 else _scalar
-    query, key, value = (first(part) for part in operands.inputs)
+    query, key, value = (first(array) for array in operands.inputs)
     nodes = Nodes(source[0], decay[along_value], mark[0], query, key, value * source[1])
     state = initial.reshape(directions * heads, *initial.shape[-2:])
     outputs, final = chunk_scan(chunk, size)(nodes, state)
@@ -84,8 +84,8 @@ def _by_key(nodes: Nodes, state: State) -> tuple[Array, State]:
     places = value.shape[1]
     scores = jnp.zeros((value.shape[0], places, places), value.dtype)
     for level, (after, before) in enumerate(tables.pairs):
-        found = contract("lnk,lmk->lnm", query * before, key * after)
-        scores = jnp.where(parted(places, level), found, scores)
+        level_scores = contract("lnk,lmk->lnm", query * before, key * after)
+        scores = jnp.where(parted(places, level), level_scores, scores)
     outputs = contract("lnm,lmv->lnv", scores, value) + contract("lnk,lkv->lnv", query * tables.before[-1], state)
     written = contract("lmk,lmv->lkv", key * tables.after[-1], value)
     return jnp.swapaxes(outputs, 0, 1), tables.through[..., None] * state + written
@@ -106,8 +106,8 @@ def _by_value(nodes: Nodes, state: State) -> tuple[Array, State]:
 
 def _rows(nodes: Nodes) -> tuple[Array, Array, Array]:
     """Marked queries, sourced keys and values as `(lane, node, .)`."""
-    parts = (nodes.query * nodes.mark, nodes.key * nodes.source, nodes.value)
-    query, key, value = (jnp.swapaxes(part, 0, 1) for part in parts)
+    inputs = (nodes.query * nodes.mark, nodes.key * nodes.source, nodes.value)
+    query, key, value = (jnp.swapaxes(array, 0, 1) for array in inputs)
     return query, key, value
 
 

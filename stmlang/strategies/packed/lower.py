@@ -27,13 +27,13 @@ def _items(dag: DAG) -> Items:
     """Edges; a line edge is an arc."""
     every = range(dag.edge_count)
     back = renumbered(edge_arcs(dag.reversed()), reversed_line_edges(dag))
-    counts = [part.edge_count for part in dag.parts]
+    counts = [graph.edge_count for graph in dag.parts]
     return Items(counts, dag.edge_count, edge_arcs(dag), back, dag.line_edges, dag.line_rows, every, every)
 
 
 def _reading(room: Capacity, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
-    source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
-    weights = scalar([part.transition for part in operands])
+    source, mark = scalar([operand.source for operand in operands]), scalar([operand.mark for operand in operands])
+    weights = scalar([operand.transition for operand in operands])
     made = joined(tables, room.rows(room.edges), room.line_edges)
     start = jnp.zeros((len(made.edge) + 1, source.shape[1], room.cell), source.dtype)
     rows = propagated(made.sweep, weights, placed(start, made.start, made.column, source))

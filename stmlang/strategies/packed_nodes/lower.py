@@ -29,16 +29,16 @@ def _tables(context: LoweringContext) -> Tables:
 
 def _items(dag: DAG) -> Items:
     """Nodes; an edge is an arc."""
-    counts = [part.node_count for part in dag.parts]
+    counts = [graph.node_count for graph in dag.parts]
     ends = np.stack([dag.tail, dag.head], axis=1)
     arcs = node_arcs(dag), node_arcs(dag.reversed())
     return Items(counts, dag.node_count, *arcs, ends, dag.edge_count, start=dag.head, read=dag.tail)
 
 
 def _reading(room: Capacity, tables: Sequence[Packed], operands: Sequence[Operands]) -> tuple[Joined, Rows]:
-    factors = [part.factors for part in operands if part.factors is not None]
-    source, mark = scalar([part.source for part in operands]), scalar([part.mark for part in operands])
-    out, into = scalar([part.out for part in factors]), scalar([part.into for part in factors])
+    factors = [operand.factors for operand in operands if operand.factors is not None]
+    source, mark = scalar([operand.source for operand in operands]), scalar([operand.mark for operand in operands])
+    out, into = scalar([factor.out for factor in factors]), scalar([factor.into for factor in factors])
     made = joined(tables, room.rows(room.nodes), room.edges)
     start = jnp.zeros((len(tables) * room.rows(room.nodes) + 1, source.shape[1], room.cell), source.dtype)
     rows = propagated(made.sweep, into * out, placed(start, made.start, made.column, into * source))

@@ -47,9 +47,9 @@ def _kept(cut: Tiling, segments: int) -> int:
     return cut.tiles[0] if segments == 1 else segments + cut.tiles[0] // segments
 
 
-def _equal_part(size: int, wanted: int) -> int:
+def _equal_part(size: int, largest: int) -> int:
     """The side of parts of an axis that are at most so long, as equal as can be."""
-    return -(-size // -(-size // wanted))
+    return -(-size // -(-size // largest))
 
 
 def _misread(problem: Problem, values: Mapping[str, object]) -> str:
@@ -135,9 +135,9 @@ def _memory(problem: Problem, cut: Tiling, segments: int) -> tuple[int, int]:
     matrices = lanes * cut.count // segments * (cut.nodes + cut.edges) ** 2 * item
     lines = lanes * boundary(filled) * problem.state * item
     slab = lanes * prod(cut.tiles[1:]) * cut.edges * problem.state * item
-    kept = lanes * prod(filled[1:]) * problem.state * item * _kept(cut, segments)
+    kept_lines = lanes * prod(filled[1:]) * problem.state * item * _kept(cut, segments)
     forward = problem.io_bytes + 2 * inputs + 2 * matrices + 2 * lines
-    return forward, 2 * problem.io_bytes + 3 * inputs + 5 * matrices + 3 * lines + slab + kept
+    return forward, 2 * problem.io_bytes + 3 * inputs + 5 * matrices + 3 * lines + slab + kept_lines
 
 
 def _matrices(problem: Problem, cut: Tiling) -> Stage:

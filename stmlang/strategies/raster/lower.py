@@ -25,7 +25,7 @@ from stmlang.strategies.raster.settings import Raster
 from stmlang.strategies.raster.tile import Tile, TileGates, Turns, exchange, tile_gates
 
 
-class Part(NamedTuple):
+class SegmentInputs(NamedTuple):
     """What a segment is made of, with the first axis of the grid in front and the lanes behind: `(size, lane, *sizes, ...)`."""
 
     query: Array
@@ -43,10 +43,10 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     operands = pad_grid(operands, axes, target)
     lead, border = initial.shape[:2], pad_border(initial, axes, target)
     entering = _entering(lanes_of(jnp.squeeze(border, 3)), tiles, tile)
-    part = _moved(jax.tree.map(lanes_of, Part(*operands.inputs, scalars(operands))), 1, 0)
+    inputs = _moved(jax.tree.map(lanes_of, SegmentInputs(*operands.inputs, scalars(operands))), 1, 0)
 
     turns = Turns(tile, *unturned(context.problem))
-    leaving, outputs = in_segments(lambda states, part: _segment(states, part, turns), entering, part, segments)
+    leaving, outputs = in_segments(lambda states, inputs: _segment(states, inputs, turns), entering, inputs, segments)
     outputs = jnp.moveaxis(outputs, len(tiles), 0)
     outputs = untiled(outputs.reshape(*outputs.shape[: 1 + len(tiles)], *tile, outputs.shape[-1]), tiles, tile, 1)
     outputs = outputs[(slice(None), *(slice(0, size) for size in axes))]
@@ -55,21 +55,21 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     return outputs.reshape(*lead, *outputs.shape[1:]), crop_border(final, axes, target)
 
 
-def _moved(part: Part, axis: int, to: int) -> Part:
+def _moved(inputs: SegmentInputs, axis: int, to: int) -> SegmentInputs:
     def moved(array: Array) -> Array:
         return jnp.moveaxis(array, axis, to)
 
-    return jax.tree.map(moved, part)
+    return jax.tree.map(moved, inputs)
 
 
-def _segment(states: States, part: Part, turns: Turns) -> tuple[States, Array]:
+def _segment(states: States, inputs: SegmentInputs, turns: Turns) -> tuple[States, Array]:
     """Slabs of tiles: the states that leave them, and outputs `(*tiles, lane, node, value)`."""
-    part, tile = _moved(part, 0, 1), turns.tile
-    tiles = [size // side for size, side in zip(part.query.shape[1:-1], tile, strict=True)]
-    query, key, value = (_by_tile(array, tiles, tile) for array in part[:3])
-    data = Tile(query, key, value, _gates(part.gates, tiles, turns))
-    through = exchange(turns)
-    return walk(lambda states, at: through(at, states), states, data, recompute=True)
+    inputs, tile = _moved(inputs, 0, 1), turns.tile
+    tiles = [size // side for size, side in zip(inputs.query.shape[1:-1], tile, strict=True)]
+    query, key, value = (_by_tile(array, tiles, tile) for array in inputs[:3])
+    by_tile = Tile(query, key, value, _gates(inputs.gates, tiles, turns))
+    cross_tile = exchange(turns)
+    return walk(lambda states, at: cross_tile(at, states), states, by_tile, recompute=True)
 
 
 def _by_tile(array: Array, tiles: Sequence[int], tile: Sequence[int]) -> Array:
@@ -90,7 +90,7 @@ def _gates(gates: Scalars, tiles: Sequence[int], turns: Turns) -> TileGates:
         split = array.reshape(*array.shape[:-1], lanes, *tiles)
         return jnp.moveaxis(split, range(-rank - 1, 0), [rank, *range(rank)])
 
-    return jax.tree.map(outside, tile_gates(Scalars(*(inside(part) for part in gates)), turns))
+    return jax.tree.map(outside, tile_gates(Scalars(*(inside(gate) for gate in gates)), turns))
 
 
 # --- the border ------------------------------------------------------------------------------------------------------
@@ -98,26 +98,26 @@ def _gates(gates: Scalars, tiles: Sequence[int], turns: Turns) -> TileGates:
 
 def _entering(border: Array, tiles: Sequence[int], tile: Sequence[int]) -> States:
     """Border states `(lane, slots, key, value)`, axis by axis as `(*tiles of the other axes, lane, edges, key, value)`."""
-    found, start = list[Array](), 0
+    states, start = list[Array](), 0
     for axis, count in enumerate(line_counts([a * b for a, b in zip(tiles, tile, strict=True)])):
-        others, sides = ([*part[:axis], *part[axis + 1 :]] for part in (tiles, tile))
-        part = border[:, start : start + count]
-        part = part.reshape(part.shape[0], *(a * b for a, b in zip(others, sides, strict=True)), *part.shape[2:])
-        part = jnp.moveaxis(tiled(part, others, sides, 1), 0, len(others))
-        found.append(part.reshape(*others, part.shape[len(others)], prod(sides), *part.shape[-2:]))
+        others, sides = ([*lengths[:axis], *lengths[axis + 1 :]] for lengths in (tiles, tile))
+        lines = border[:, start : start + count]
+        lines = lines.reshape(lines.shape[0], *(a * b for a, b in zip(others, sides, strict=True)), *lines.shape[2:])
+        lines = jnp.moveaxis(tiled(lines, others, sides, 1), 0, len(others))
+        states.append(lines.reshape(*others, lines.shape[len(others)], prod(sides), *lines.shape[-2:]))
         start += count
-    return tuple(found)
+    return tuple(states)
 
 
 def _leaving(states: States, tiles: Sequence[int], tile: Sequence[int]) -> Array:
     """The inverse of `_entering`."""
-    found = list[Array]()
-    for axis, part in enumerate(states):
-        others, sides = ([*part[:axis], *part[axis + 1 :]] for part in (tiles, tile))
-        part = jnp.moveaxis(part, len(others), 0)
-        part = untiled(part.reshape(part.shape[0], *others, *sides, *part.shape[-2:]), others, sides, 1)
-        found.append(part.reshape(part.shape[0], -1, *part.shape[-2:]))
-    return jnp.concatenate(found, 1)
+    lines = list[Array]()
+    for axis, state in enumerate(states):
+        others, sides = ([*lengths[:axis], *lengths[axis + 1 :]] for lengths in (tiles, tile))
+        state = jnp.moveaxis(state, len(others), 0)
+        state = untiled(state.reshape(state.shape[0], *others, *sides, *state.shape[-2:]), others, sides, 1)
+        lines.append(state.reshape(state.shape[0], -1, *state.shape[-2:]))
+    return jnp.concatenate(lines, 1)
 
 
 LOWERING = direction_by_direction(no_tables, _run)

@@ -93,25 +93,25 @@ def tile_gates(gates: Scalars, turns: Turns) -> TileGates:
     counts, dtype = line_counts(tile), gates.source.dtype
     nodes, edges = prod(tile), sum(counts)
     unit = np.eye(edges + nodes)
-    entering = [np.asarray(part) for part in np.split(unit[:edges], np.cumsum(counts)[:-1])]
+    entering = [np.asarray(line) for line in np.split(unit[:edges], np.cumsum(counts)[:-1])]
     start = tuple(
         jnp.broadcast_to(
-            jnp.asarray(part, dtype).reshape(*tile[:axis], *tile[axis + 1 :], edges + nodes, 1),
+            jnp.asarray(line, dtype).reshape(*tile[:axis], *tile[axis + 1 :], edges + nodes, 1),
             (*tile[:axis], *tile[axis + 1 :], edges + nodes, tiles),
         )
-        for axis, part in enumerate(entering)
+        for axis, line in enumerate(entering)
     )
     start = alike(start, gates)
     own = jnp.asarray(unit[edges:], dtype).reshape(*tile, edges + nodes, 1)
 
     def node(states: States, at: tuple[Scalars, Array]) -> tuple[States, Array]:
-        gate, here = at
-        own = (gate.source[out][None] * here for out in range(len(tile)))
+        gate, impulse = at
+        own = (gate.source[out][None] * impulse for out in range(len(tile)))
         after = tuple(_weighted(gate.transition[out], states, start) for out, start in enumerate(own))
         return after, _weighted(gate.mark[1:], states[1:], gate.mark[0][None] * states[0])
 
     leaving, reads = walk(node, start, (gates, own))
-    leaves = tuple(part.reshape(-1, edges + nodes, tiles) for part in leaving)
+    leaves = tuple(line.reshape(-1, edges + nodes, tiles) for line in leaving)
     return _sorted_out(turns, reads.reshape(nodes, edges + nodes, tiles), leaves)
 
 
@@ -212,7 +212,7 @@ def _pass(turns: Turns, tile: Tile, states: States) -> tuple[States, Array]:
         lanes, edges, keys, values = turning.shape
         marked = (gates.mark[..., None] * query[:, :, None]).reshape(lanes, -1, edges * keys)
         outputs = outputs + matmul(marked, turning.reshape(lanes, edges * keys, values))
-    straight = (axis for axis, found in enumerate(turns.straight) if found)
+    straight = (axis for axis, is_straight in enumerate(turns.straight) if is_straight)
     for axis, mark in zip(straight, gates.own_mark, strict=True):
         marked = mark[..., None] * _by_lines(query, turns, axis)
         outputs = outputs + _from_lines(matmul(marked, states[axis]), turns, axis)
@@ -231,7 +231,7 @@ def _written(turns: Turns, tile: Tile, states: States, turning: Array, across: A
             passed = matmul(gates.transition, turning.reshape(*turning.shape[:2], keys * values))
             joined = joined + passed.reshape(joined.shape)
         after |= _apart(joined, turns, turns.joined)
-    pure = (axis for axis, found in enumerate(turns.pure) if found)
+    pure = (axis for axis, is_pure in enumerate(turns.pure) if is_pure)
     for axis, source in zip(pure, gates.own_source, strict=True):
         written = source[:, :, None] * transposed(_by_lines(key, turns, axis))
         after[axis] = matmul(written, _by_lines(value, turns, axis))
@@ -253,7 +253,7 @@ def _outer(
         product = product.reshape(lanes, -1, edges, keys)
         by_mark = _sums(product * other[:, :, None])
         by_other += [product[:, :, e] * mark[:, :, e, None] for e in range(edges)]
-    straight = (axis for axis, found in enumerate(turns.straight) if found)
+    straight = (axis for axis, is_straight in enumerate(turns.straight) if is_straight)
     for axis, gate in zip(straight, own, strict=True):
         product = matmul(_by_lines(node, turns, axis), transposed(states[axis]))
         by_own.append(_sums(product * _by_lines(other, turns, axis)))
@@ -269,14 +269,14 @@ def _backward(turns: Turns, args: tuple[Tile, States], cotangent: tuple[States, 
     entering, by_value = _pass(back, Tile(key, query, outputs, adjoint), after)
     by_mark, by_own_mark, by_query = _outer(turns, outputs, states, query, gates.mark, gates.own_mark)
     by_written, by_own_source, by_key = _outer(back, value, after, key, adjoint.mark, adjoint.own_mark)
-    flat = (part.reshape(*part.shape[:2], -1) for part in (_together(after, turns.joined), _together(states, turns.turning)))
+    flat = (state.reshape(*state.shape[:2], -1) for state in (_together(after, turns.joined), _together(states, turns.turning)))
     by_transition = contract("boc,bic->boi", *flat) if turns.joined and turns.turning else gates.transition
     by_own = tuple(_sums((after[axis] * states[axis]).reshape(*after[axis].shape[:2], -1)) for axis in turns.kept)
     attended = contract("bnv,bmv->bnm", outputs, value)
     by_gating, scores = attended * matmul(query, transposed(key)), attended * gates.gating
-    found = TileGates(by_gating, by_mark, transposed(by_written), by_transition, by_own_mark, by_own_source, by_own)
+    by_gates = TileGates(by_gating, by_mark, transposed(by_written), by_transition, by_own_mark, by_own_source, by_own)
     by_query, by_key = by_query + matmul(scores, key), by_key + matmul(transposed(scores), query)
-    return Tile(by_query, by_key, by_value, found), entering
+    return Tile(by_query, by_key, by_value, by_gates), entering
 
 
 @cache

@@ -37,22 +37,22 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
 def _run_grid(tables: Tables, operands: Operands, initial: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     rank = len(axes)
 
-    def flattened(part: Array) -> Array:
-        return part.reshape(*part.shape[:2], -1, *part.shape[2 + rank :])
+    def flattened(array: Array) -> Array:
+        return array.reshape(*array.shape[:2], -1, *array.shape[2 + rank :])
 
     flat = jax.tree.map(flattened, operands)
     track = initial.shape[3]
 
-    def step(parts: Operands, entering: Array) -> tuple[Array, Array]:
-        leaving = _port_sum(apply_at_ports(parts.transition, entering[:, None]), 2)
-        leaving = leaving + write_at_ports(parts.source, parts.key[:, None], parts.value[:, None], track)
-        marked = _port_sum(apply_at_ports(parts.mark, entering), 1)
-        return leaving, _read(parts.query, marked)
+    def step(node: Operands, entering: Array) -> tuple[Array, Array]:
+        leaving = _port_sum(apply_at_ports(node.transition, entering[:, None]), 2)
+        leaving = leaving + write_at_ports(node.source, node.key[:, None], node.value[:, None], track)
+        marked = _port_sum(apply_at_ports(node.mark, entering), 1)
+        return leaving, _read(node.query, marked)
 
-    def one(blocks: Operands, slots: Array) -> tuple[Array, Array]:
+    def run_lane(blocks: Operands, slots: Array) -> tuple[Array, Array]:
         return run_sweep(tables, blocks, step, slots)
 
-    outputs, final = jax.vmap(one)(*jax.tree.map(lanes_of, (flat, initial)))
+    outputs, final = jax.vmap(run_lane)(*jax.tree.map(lanes_of, (flat, initial)))
     return outputs.reshape(*initial.shape[:2], *axes, outputs.shape[-1]), final.reshape(initial.shape)
 
 
@@ -63,8 +63,8 @@ def _read(query: Array, state: Array) -> Array:
 
 def _port_sum(array: Array, axis: int) -> Array:
     """The sum over an axis of ports, of which there are few."""
-    parts = [jax.lax.index_in_dim(array, k, axis, keepdims=False) for k in range(array.shape[axis])]
-    return sum(parts[1:], start=parts[0])
+    terms = [jax.lax.index_in_dim(array, k, axis, keepdims=False) for k in range(array.shape[axis])]
+    return sum(terms[1:], start=terms[0])
 
 
 LOWERING = direction_by_direction(_tables, _run)

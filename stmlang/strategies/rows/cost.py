@@ -55,8 +55,8 @@ def _streams(cut: Cut) -> bool:
 
 def _lengths(size: int) -> Iterator[int]:
     """Lengths of first runs: as short as doubling from them reaches the size, those first that fill up the least."""
-    found = {-(-size // 2**level) for level in range(size.bit_length())}
-    yield from sorted(length for length in found if length <= LONGEST)
+    halvings = {-(-size // 2**level) for level in range(size.bit_length())}
+    yield from sorted(length for length in halvings if length <= LONGEST)
 
 
 def _fits(cut: Cut) -> bool:
@@ -140,23 +140,23 @@ def _attention_stages(problem: Problem, cut: Cut, target: Target) -> tuple[Stage
     for level in range(cut.levels):
         sources, targets = cut.run << level, cut.tile(level)
         blocks = scans * (cut.runs >> level)
-        parts = sources // targets
+        squares = sources // targets
         streamed = cut.streams(level)
         name = "streamed attention" if streamed else "attention between runs"
         stages += attention_stages(
             problem,
             target,
-            blocks * parts,
+            blocks * squares,
             targets,
             sources,
             name=name,
             at_once=blocks,
             terms=senses,
-            steps=parts if streamed else 0,
+            steps=squares if streamed else 0,
         )
         crossed = 2 * blocks * sources * sources * senses * cut.width
-        operands = blocks * parts * (targets + sources) * cut.width * problem.accumulator
-        stages += (Stage(f"{name}, masks", "matmul", crossed, operands, products=blocks * parts),)
+        operands = blocks * squares * (targets + sources) * cut.width * problem.accumulator
+        stages += (Stage(f"{name}, masks", "matmul", crossed, operands, products=blocks * squares),)
     return stages
 
 

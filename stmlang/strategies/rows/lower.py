@@ -68,7 +68,7 @@ def _pairs(runs: Runs | None) -> tuple[Runs, Runs] | None:
     """The first and the second runs of all pairs."""
     if runs is None:
         return None
-    through, source, mark = (taken_apart(part, 2) for part in runs)
+    through, source, mark = (taken_apart(gate, 2) for gate in runs)
     return Runs(through[0], source[0], mark[0]), Runs(through[1], source[1], mark[1])
 
 
@@ -85,19 +85,19 @@ def _between(inputs: Inputs, forward: tuple[Runs, Runs] | None, backward: tuple[
         marks.append(forward[1].mark)
         sources.append(forward[0].source)
     first, last = (0 if backward is not None else 1), (2 if forward is not None else 1)
-    query, key, value = (part.reshape(part.shape[0], -1, 2, *part.shape[2:]) for part in inputs)
-    key, value = (jnp.flip(part, 2)[:, :, first:last] for part in (key, value))
-    found = _attended(query[:, :, first:last], key, value, _side_by_side(sources, -1), _side_by_side(marks, -2), targets)
+    query, key, value = (array.reshape(array.shape[0], -1, 2, *array.shape[2:]) for array in inputs)
+    key, value = (jnp.flip(array, 2)[:, :, first:last] for array in (key, value))
+    outputs = _attended(query[:, :, first:last], key, value, _side_by_side(sources, -1), _side_by_side(marks, -2), targets)
     if last - first == 1:
-        found = jnp.pad(found, [(0, 0), (0, 0), (first, 2 - last), (0, 0), (0, 0)])
-    return found.reshape(inputs.value.shape)
+        outputs = jnp.pad(outputs, [(0, 0), (0, 0), (first, 2 - last), (0, 0), (0, 0)])
+    return outputs.reshape(inputs.value.shape)
 
 
-def _side_by_side(parts: Sequence[Array], axis: int) -> Array:
+def _side_by_side(arrays: Sequence[Array], axis: int) -> Array:
     """`(lane, sense, pair, ., .)`, one for each half that reads, as `(lane, pair, half, ., .)`, the senses behind each other
     along an axis."""
-    array = jnp.stack(parts, axis=3)
-    return jnp.concatenate([jnp.squeeze(part, 1) for part in jnp.split(array, array.shape[1], axis=1)], axis=axis)
+    array = jnp.stack(arrays, axis=3)
+    return jnp.concatenate([jnp.squeeze(column, 1) for column in jnp.split(array, array.shape[1], axis=1)], axis=axis)
 
 
 def _attended(query: Array, key: Array, value: Array, source: Array, mark: Array, targets: int) -> Array:
@@ -137,19 +137,19 @@ def _doubled(pair: tuple[Runs, Runs] | None, sense: int) -> Runs | None:
 # --- a grid ------------------------------------------------------------------------------------------------------------
 
 
-def _read(inputs: Inputs, seen: Array, forward: Runs | None, backward: Runs | None, targets: int) -> Array:
+def _read(inputs: Inputs, mask: Array, forward: Runs | None, backward: Runs | None, targets: int) -> Array:
     """What all nodes read: inside of the first runs by what they see of themselves, then of neighbours, in runs twice as long
     each time. `(lane, node, value)`."""
     query, key, value = inputs
-    found = masked_attention(query, key, value, seen)
-    found = found.reshape(found.shape[0], -1, found.shape[-1])
+    outputs = masked_attention(query, key, value, mask)
+    outputs = outputs.reshape(outputs.shape[0], -1, outputs.shape[-1])
     while (runs := inputs.value.shape[1]) > 1:
         ahead, back = _pairs(forward), _pairs(backward)
-        found = found + _between(inputs, ahead, back, targets).reshape(found.shape)
+        outputs = outputs + _between(inputs, ahead, back, targets).reshape(outputs.shape)
         if runs > 2:
             forward, backward = _doubled(ahead, 1), _doubled(back, -1)
-        inputs = Inputs(*(part.reshape(part.shape[0], -1, 2 * part.shape[2], part.shape[3]) for part in inputs))
-    return found
+        inputs = Inputs(*(array.reshape(array.shape[0], -1, 2 * array.shape[2], array.shape[3]) for array in inputs))
+    return outputs
 
 
 def _rows(context: LoweringContext, tables: Tables, operands: Operands) -> list[Joined]:
@@ -163,7 +163,7 @@ def _rows(context: LoweringContext, tables: Tables, operands: Operands) -> list[
     runs = joined(with_declared_nodes(rows_of(pad_rows(gates, before, missing), tables), senses, grid.others), grid.rows)
     split: list[Any] = [jnp.split(leaf, len(directions)) for leaf in jax.tree.leaves(runs)]
     structure = cast(Any, jax.tree.structure(runs))
-    return [jax.tree.unflatten(structure, [jnp.squeeze(leaf, 0) for leaf in part]) for part in zip(*split, strict=True)]
+    return [jax.tree.unflatten(structure, [jnp.squeeze(leaf, 0) for leaf in row]) for row in zip(*split, strict=True)]
 
 
 def _one_sense(rows: Sequence[Joined], sense: int) -> tuple[Runs, list[list[Array]]] | None:
@@ -172,31 +172,31 @@ def _one_sense(rows: Sequence[Joined], sense: int) -> tuple[Runs, list[list[Arra
     if not rows:
         return None
 
-    def together(parts: Sequence[Array]) -> Array:
-        return flip(jnp.stack(parts, axis=1), [sense], 2)
+    def together(arrays: Sequence[Array]) -> Array:
+        return flip(jnp.stack(arrays, axis=1), [sense], 2)
 
-    def in_order(parts: Iterable[Sequence[Array]], axis: int) -> Array:
-        return jnp.concatenate([together(row) for row in zip(*parts, strict=True)][::sense], axis)
+    def in_order(arrays: Iterable[Sequence[Array]], axis: int) -> Array:
+        return jnp.concatenate([together(row) for row in zip(*arrays, strict=True)][::sense], axis)
 
-    source, mark = in_order([one.source for one in rows], -2), in_order([one.mark for one in rows], -1)
+    source, mark = in_order([row.source for row in rows], -2), in_order([row.mark for row in rows], -1)
     lines = [
-        [flip(total(parts), [sense], 1) for parts in zip(*line, strict=True)]
-        for line in zip(*(one.seen for one in rows), strict=True)
+        [flip(total(terms), [sense], 1) for terms in zip(*line, strict=True)]
+        for line in zip(*(row.seen for row in rows), strict=True)
     ]
-    return Runs(together([one.through for one in rows]), source, mark), lines
+    return Runs(together([row.through for row in rows]), source, mark), lines
 
 
-def total(parts: Sequence[Array]) -> Array:
+def total(terms: Sequence[Array]) -> Array:
     """The sum of arrays of one shape."""
-    return reduce(jnp.add, parts)
+    return reduce(jnp.add, terms)
 
 
 def _seen(forward: list[list[Array]] | None, backward: list[list[Array]] | None) -> Array:
     """What the nodes of the first runs see of each other, `(head, run, node, node)`, the source first."""
-    given = [lines for lines in (forward, backward) if lines is not None]
-    count, nothing = len(given[0]), jnp.zeros_like(given[0][0][0])
+    triangles = [lines for lines in (forward, backward) if lines is not None]
+    count, nothing = len(triangles[0]), jnp.zeros_like(triangles[0][0][0])
 
-    def part(target: int, source: int) -> Array:
+    def block(target: int, source: int) -> Array:
         if target == source:
             own = [lines[row][row] for lines, row in ((forward, target), (backward, count - 1 - target)) if lines is not None]
             return total(own)
@@ -204,14 +204,14 @@ def _seen(forward: list[list[Array]] | None, backward: list[list[Array]] | None)
             return nothing if forward is None else forward[target][source]
         return nothing if backward is None else backward[count - 1 - target][count - 1 - source]
 
-    columns = [jnp.concatenate([part(target, source) for source in range(count)], axis=-2) for target in range(count)]
+    columns = [jnp.concatenate([block(target, source) for source in range(count)], axis=-2) for target in range(count)]
     return jnp.concatenate(columns, axis=-1)
 
 
 def _inputs(grid: Cut, operands: Operands, senses: Sequence[int]) -> Inputs:
     """Queries, keys and values in declared order, `(head, run, node, index)`."""
 
-    return Inputs(*(_laid(grid, flip(part[0], senses, 1)) for part in operands.inputs))
+    return Inputs(*(_laid(grid, flip(array[0], senses, 1)) for array in operands.inputs))
 
 
 def _laid(grid: Cut, array: Array) -> Array:
@@ -227,17 +227,17 @@ def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Ar
     rows, senses = _rows(context, tables, operands), [direction.senses[grid.axis] for direction in scan.directions]
     inputs = _inputs(grid, operands, scan.directions[0].senses)
     pairs = list(zip(rows, senses, strict=True))
-    found: list[Array] = []
+    outputs: list[Array] = []
     for number, group in enumerate([pairs] if scan.combine == "sum" else [[pair] for pair in pairs]):
-        ahead, back = (_one_sense([one for one, sense in group if sense == wanted], wanted) for wanted in (1, -1))
-        seen = _seen(*(None if part is None else part[1] for part in (ahead, back)))
+        ahead, back = (_one_sense([row for row, sense in group if sense == side], side) for side in (1, -1))
+        mask = _seen(*(None if runs is None else runs[1] for runs in (ahead, back)))
         if operands.direct is not None:
             own = _laid(grid, operands.direct[number][..., None])
-            eye = jnp.eye(seen.shape[-1], dtype=seen.dtype)
-            seen = seen + own * jnp.expand_dims(eye, tuple(range(seen.ndim - 2)))
-        forward, backward = (None if part is None else part[0] for part in (ahead, back))
-        found.append(_read(inputs, seen, forward, backward, grid.targets))
-    return jnp.stack([_unlaid(grid, part) for part in found])
+            eye = jnp.eye(mask.shape[-1], dtype=mask.dtype)
+            mask = mask + own * jnp.expand_dims(eye, tuple(range(mask.ndim - 2)))
+        forward, backward = (None if runs is None else runs[0] for runs in (ahead, back))
+        outputs.append(_read(inputs, mask, forward, backward, grid.targets))
+    return jnp.stack([_unlaid(grid, output) for output in outputs])
 
 
 def _unlaid(grid: Cut, array: Array) -> Array:

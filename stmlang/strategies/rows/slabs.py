@@ -63,12 +63,12 @@ def pad_rows(gates: Scalars, before: Sequence[int], count: int) -> Scalars:
     def pad(array: Array, ahead: int) -> Array:
         return jnp.pad(array, [(0, 0), (ahead, count - ahead), *((0, 0) for _ in range(array.ndim - 2))])
 
-    parts = Scalars(*(jnp.stack([pad(part, ahead) for part, ahead in zip(gate, before, strict=True)]) for gate in gates))
+    padded = Scalars(*(jnp.stack([pad(row, ahead) for row, ahead in zip(gate, before, strict=True)]) for gate in gates))
     size, rank = gates.source.shape[2], gates.source.ndim - 3
     place = jnp.arange(size + count)[None] - jnp.asarray(before)[:, None]
     straight = jnp.zeros((rank, rank), gates.transition.dtype).at[0, 0].set(1)
     beyond = ((place < 0) | (place >= size)).reshape(len(before), 1, size + count, *(1,) * (rank + 1))
-    return parts._replace(transition=jnp.where(beyond, straight, parts.transition))
+    return padded._replace(transition=jnp.where(beyond, straight, padded.transition))
 
 
 def rows_of(gates: Scalars, parting: Array) -> Summary:
@@ -122,8 +122,8 @@ def joined(rows: Summary, count: int) -> Joined:
 def taken_apart(runs: Array, count: int) -> list[Array]:
     """`(*batch, run, ., .)`: the first, the second, ... of every `count` runs. A split, whose transpose is one concatenation,
     where that of slices is a sum of arrays filled up with zeros."""
-    parts = jnp.split(runs.reshape(*runs.shape[:-3], -1, count, *runs.shape[-2:]), count, axis=-3)
-    return [jnp.squeeze(part, -3) for part in parts]
+    pieces = jnp.split(runs.reshape(*runs.shape[:-3], -1, count, *runs.shape[-2:]), count, axis=-3)
+    return [jnp.squeeze(piece, -3) for piece in pieces]
 
 
 def with_declared_nodes(rows: Summary, senses: Sequence[Sequence[int]], sizes: Sequence[int]) -> Summary:
@@ -131,10 +131,10 @@ def with_declared_nodes(rows: Summary, senses: Sequence[Sequence[int]], sizes: S
     directions' own order, for each alone numbers them. `senses` are those of the axes of a row, of sizes `sizes`."""
 
     def nodes(array: Array, axes: Sequence[int]) -> Array:
-        parts = [jnp.squeeze(part, 0) for part in jnp.split(array, len(senses))]
+        lanes = [jnp.squeeze(lane, 0) for lane in jnp.split(array, len(senses))]
         for axis in axes:
-            parts = [_flipped(part, sense, axis, sizes) for part, sense in zip(parts, senses, strict=True)]
-        return jnp.stack(parts)
+            lanes = [_flipped(lane, sense, axis, sizes) for lane, sense in zip(lanes, senses, strict=True)]
+        return jnp.stack(lanes)
 
     return Summary(nodes(rows.source, [2]), rows.transition, nodes(rows.mark, [3]), nodes(rows.gating, [2, 3]))
 

@@ -34,13 +34,13 @@ def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Ar
     gates = _port_gates(context, operands, first)
     together = [range(len(senses))] if scan.combine == "sum" else [[number] for number in range(len(senses))]
 
-    def found(number: int, group: Sequence[int]) -> Walks:
-        part = PortGates(*(jnp.concatenate([_taken(gate, 0)[one][None] for one in group]) for gate in gates))
-        return walks(part, None if direct is None else direct[number], [senses[one] for one in group], tables)
+    def group_walks(number: int, group: Sequence[int]) -> Walks:
+        joined = PortGates(*(jnp.concatenate([_taken(gate, 0)[index][None] for index in group]) for gate in gates))
+        return walks(joined, None if direct is None else direct[number], [senses[index] for index in group], tables)
 
-    query, key, value = (_lines(flip(part[0], scan.directions[0].senses, 1), first) for part in operands.inputs)
+    query, key, value = (_lines(flip(array[0], scan.directions[0].senses, 1), first) for array in operands.inputs)
     rows = cast(Separable, context.settings).rows
-    h = jnp.stack([attend(rows, query, key, value, found(number, group)) for number, group in enumerate(together)])
+    h = jnp.stack([attend(rows, query, key, value, group_walks(number, group)) for number, group in enumerate(together)])
     h = h.reshape(*h.shape[:2], lines.count, lines.size, h.shape[-1])
     return h if first == 1 else jnp.swapaxes(h, 2, 3)
 
@@ -65,9 +65,11 @@ def _port_gates(context: LoweringContext, operands: Operands, first: int) -> Por
     def by_port(gate: Array) -> list[Array]:
         """Taken apart by one split: its transpose is one concatenation."""
         ports = gate.reshape(*gate.shape[:4], -1)
-        found = jnp.moveaxis(ports, -1, 0)
-        found = jnp.stack([flip(part, one.senses, 2) for part, one in zip(_taken(found, 1), directions, strict=True)], 1)
-        return _taken(found if first == 1 else jnp.swapaxes(found, 3, 4), 0)
+        gates = jnp.moveaxis(ports, -1, 0)
+        gates = jnp.stack(
+            [flip(lane, direction.senses, 2) for lane, direction in zip(_taken(gates, 1), directions, strict=True)], 1
+        )
+        return _taken(gates if first == 1 else jnp.swapaxes(gates, 3, 4), 0)
 
     source, transition, mark = (by_port(gate) for gate in gates)
     return PortGates(
@@ -83,7 +85,7 @@ def _port_gates(context: LoweringContext, operands: Operands, first: int) -> Por
 
 def _taken(array: Array, axis: int) -> list[Array]:
     """The entries along an axis."""
-    return [jnp.squeeze(part, axis) for part in jnp.split(array, array.shape[axis], axis)]
+    return [jnp.squeeze(piece, axis) for piece in jnp.split(array, array.shape[axis], axis)]
 
 
 def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
