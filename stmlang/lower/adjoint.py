@@ -71,35 +71,37 @@ def _tangent(
 
     def push(fixed: Sequence[Array], moving: Sequence[Array]) -> list[Array]:
         """`J t`, by forward mode of the plain function unless it is given."""
-        here = list(fixed[:count])
+        arguments = list(fixed[:count])
         if along is not None:
             moved: list[Array | None] = [None] * count
-            for k, part in zip(real, moving, strict=True):
-                moved[k] = part
-            tangent = along(jax.tree.unflatten(args_tree, here), jax.tree.unflatten(args_tree, moved))
+            for k, array in zip(real, moving, strict=True):
+                moved[k] = array
+            tangent = along(jax.tree.unflatten(args_tree, arguments), jax.tree.unflatten(args_tree, moved))
             return jax.tree.leaves(alike(tangent, fixed, moving))
 
-        def at(*parts: Array) -> Any:
-            whole = list(here)
-            for k, part in zip(real, parts, strict=True):
-                whole[k] = part
+        def at(*arrays: Array) -> Any:
+            whole = list(arguments)
+            for k, array in zip(real, arrays, strict=True):
+                whole[k] = array
             return plain(*jax.tree.unflatten(args_tree, whole))
 
-        _, tangent = jax.jvp(at, tuple(here[k] for k in real), tuple(moving))
+        _, tangent = jax.jvp(at, tuple(arguments[k] for k in real), tuple(moving))
         return jax.tree.leaves(alike(tangent, fixed, moving))
 
     def pull(fixed: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:
         """`J^T c`, by hand."""
         whole = jax.tree.unflatten(args_tree, fixed[:count])
         back = backward(whole, jax.tree.unflatten(saved_tree, fixed[count:]), jax.tree.unflatten(out_tree, cotangents))
-        found: list[Array] = []
-        for entry, part in zip(back, whole, strict=True):
-            leaves = jax.tree.leaves(part, is_leaf=_is_none)
-            given = [None] * len(leaves) if entry is None else jax.tree.leaves(entry, is_leaf=_is_none)
-            for one, array in zip(given, leaves, strict=True):
+        pulled: list[Array] = []
+        for entry, argument in zip(back, whole, strict=True):
+            leaves = jax.tree.leaves(argument, is_leaf=_is_none)
+            leaf_cotangents = [None] * len(leaves) if entry is None else jax.tree.leaves(entry, is_leaf=_is_none)
+            for cotangent, array in zip(leaf_cotangents, leaves, strict=True):
                 if array is not None and is_real(array):
-                    found.append(jnp.zeros(jnp.shape(array), array.dtype) if one is None else one.astype(array.dtype))
-        return alike(found, fixed, cotangents)
+                    pulled.append(
+                        jnp.zeros(jnp.shape(array), array.dtype) if cotangent is None else cotangent.astype(array.dtype)
+                    )
+        return alike(pulled, fixed, cotangents)
 
     moving = [flat_tangents[k] for k in real]
     tangent = _linear.bind(
@@ -147,10 +149,10 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tupl
     if not varying:
         return out, along
 
-    def at(*parts: Array) -> list[Array]:
+    def at(*arrays: Array) -> list[Array]:
         whole = list(primals[:fixed])
-        for k, part in zip(varying, parts, strict=True):
-            whole[k] = part
+        for k, array in zip(varying, arrays, strict=True):
+            whole[k] = array
         return push(whole, primals[fixed:])
 
     _, across = jax.jvp(at, tuple(primals[k] for k in varying), tuple(tangents[k] for k in varying))
@@ -161,10 +163,10 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, pull: Any, fixed: int,
     del push
     if any(ad.is_undefined_primal(operand) for operand in operands[:fixed]):
         raise AssertionError("a tangent map is linear in its tangents only")
-    found = pull(operands[:fixed], alike(filled(cotangents, outs), operands[:fixed]))
+    pulled = pull(operands[:fixed], alike(filled(cotangents, outs), operands[:fixed]))
     moving = operands[fixed:]
     return [None] * fixed + [
-        back if ad.is_undefined_primal(operand) else None for back, operand in zip(found, moving, strict=True)
+        back if ad.is_undefined_primal(operand) else None for back, operand in zip(pulled, moving, strict=True)
     ]
 
 
@@ -234,7 +236,7 @@ def _jvp_together(primals: Sequence[Any], tangents: Sequence[Any], *, outs: int)
 def _transpose_together(cotangents: Sequence[Any], *operands: Any, outs: int) -> list[Any]:
     """Nothing comes back to the arguments from here: it does by way of the results."""
     asked = [ad.is_undefined_primal(operand) for operand in operands[:outs]]
-    back = [cotangent if wanted else None for cotangent, wanted in zip(cotangents, asked, strict=True)]
+    back = [cotangent if is_linear else None for cotangent, is_linear in zip(cotangents, asked, strict=True)]
     return [*back, *[None] * (len(operands) - outs)]
 
 

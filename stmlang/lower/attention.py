@@ -73,7 +73,7 @@ def streamed_attention(
     """
 
     def attended(block: tuple[Array, Any]) -> Array:
-        targets, data = block
-        return weighed_attention(targets, key, value, lambda scores: weigh(data, scores), by_target=by_target)
+        targets, held = block
+        return weighed_attention(targets, key, value, lambda scores: weigh(held, scores), by_target=by_target)
 
     return cast(Array, jax.lax.map(jax.checkpoint(attended), (query, blocks)))

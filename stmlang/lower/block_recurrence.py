@@ -46,9 +46,9 @@ def run_sweep(tables: Sweep, blocks: Any, step: Step, slots: Float[Array, "slot 
         return taken.reshape(levels, width, *array.shape[1:])
 
     def one_level(state: Array, level: tuple[Any, Indices, Indices]) -> tuple[Array, Array]:
-        parts, enter, leave = level
+        blocks, enter, leave = level
         entering = take(state, enter, 0)
-        leaving, outputs = step(parts, entering)
+        leaving, outputs = step(blocks, entering)
         return state.at[leave].set(leaving, mode="drop"), outputs
 
     final, outputs = jax.lax.scan(one_level, slots, (jax.tree.map(by_level, blocks), tables.enter, tables.leave))

@@ -81,17 +81,17 @@ def _idle(nodes: N, own: Array | None) -> N:
 
 
 def _slice(nodes: N, start: Array, size: int) -> N:
-    def part(array: Array) -> Array:
+    def window(array: Array) -> Array:
         return lax.dynamic_slice_in_dim(array, start, size, 0)
 
-    return jax.tree.map(part, nodes)
+    return jax.tree.map(window, nodes)
 
 
-def _put(nodes: N, parts: N, start: Array) -> N:
-    def written(array: Array, part: Array) -> Array:
-        return lax.dynamic_update_slice_in_dim(array, part, start, 0)
+def _put(nodes: N, windows: N, start: Array) -> N:
+    def written(array: Array, window: Array) -> Array:
+        return lax.dynamic_update_slice_in_dim(array, window, start, 0)
 
-    return jax.tree.map(written, nodes, parts)
+    return jax.tree.map(written, nodes, windows)
 
 
 def _choose(own: Array | None, nodes: N, others: N) -> N:
@@ -114,9 +114,9 @@ def _run(chunk: Chunk[N], size: int, nodes: N, state: State) -> tuple[tuple[Arra
     def step(carry: tuple[Array, State], number: Array) -> tuple[tuple[Array, State], State]:
         outputs, state = carry
         start = _start(number, size, first)
-        parts = _idle(_slice(nodes, start, size), _own(number, size, first))
-        found, leaving = chunk(parts, state)
-        return (lax.dynamic_update_slice_in_dim(outputs, found, start, 0), leaving), state
+        chunk_nodes = _idle(_slice(nodes, start, size), _own(number, size, first))
+        chunk_outputs, leaving = chunk(chunk_nodes, state)
+        return (lax.dynamic_update_slice_in_dim(outputs, chunk_outputs, start, 0), leaving), state
 
     return lax.scan(step, (alike(jnp.zeros_like(nodes.value), nodes), state), jnp.arange(count))
 
@@ -129,22 +129,22 @@ def _pull(chunk: Chunk[N], size: int, nodes: N, states: Array, cotangent: tuple[
     outputs, leaving = cotangent
 
     def step(carry: tuple[N, State], at: tuple[Array, State]) -> tuple[tuple[N, State], None]:
-        (found, leaving), (number, state) = carry, at
+        (cotangents, leaving), (number, state) = carry, at
         start, own = _start(number, size, first), _own(number, size, first)
 
-        def here(parts: N, state: State) -> tuple[Array, State]:
-            return chunk(_idle(parts, own), state)
+        def masked_chunk(chunk_nodes: N, state: State) -> tuple[Array, State]:
+            return chunk(_idle(chunk_nodes, own), state)
 
         asked = lax.dynamic_slice_in_dim(outputs, start, size, 0)
         asked = asked if own is None else jnp.where(own, asked, 0)
-        back, entering = _pulled(here, _slice(nodes, start, size), state, (asked, leaving))
-        return (_put(found, _choose(own, back, _slice(found, start, size)), start), entering), None
+        back, entering = _pulled(masked_chunk, _slice(nodes, start, size), state, (asked, leaving))
+        return (_put(cotangents, _choose(own, back, _slice(cotangents, start, size)), start), entering), None
 
     def zeros(array: Array) -> Array:
         return jnp.zeros(array.shape, array.dtype)
 
-    found = alike(jax.tree.map(zeros, nodes), nodes)
-    return lax.scan(step, (found, leaving), (jnp.arange(count), states), reverse=True)[0]
+    cotangents = alike(jax.tree.map(zeros, nodes), nodes)
+    return lax.scan(step, (cotangents, leaving), (jnp.arange(count), states), reverse=True)[0]
 
 
 def _pulled(chunk: Chunk[N], nodes: N, state: State, cotangent: tuple[Array, State]) -> tuple[N, State]:

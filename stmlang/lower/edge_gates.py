@@ -32,7 +32,7 @@ def edge_tables(dag: DAG) -> EdgeTables:
     source = np.where(dag.tail < 0, PAD, dag.tail * ports + dag.port)
     mark = np.where(dag.head < 0, PAD, dag.head * ports + dag.port)
     transition = (dag.head[line_in] * ports + dag.port[line_out]) * ports + dag.port[line_in]
-    return EdgeTables(line_in, line_out, *(part.astype(np.int32) for part in (source, transition, mark)))
+    return EdgeTables(line_in, line_out, *(indices.astype(np.int32) for indices in (source, transition, mark)))
 
 
 def edge_gates(tables: EdgeTables, operands: Operands) -> Scalars:

@@ -61,8 +61,8 @@ def write_state(
     letters = varies(source)
     if "t" in letters:
         return contract(f"sl{letters},slk,slv->sltkv", squeezed(source), key, value)
-    one = contract(f"sl{letters},slk,slv->slkv", squeezed(source), key, value)
-    return jnp.broadcast_to(one[:, :, None], (*one.shape[:2], track, *one.shape[2:]))
+    written = contract(f"sl{letters},slk,slv->slkv", squeezed(source), key, value)
+    return jnp.broadcast_to(written[:, :, None], (*written.shape[:2], track, *written.shape[2:]))
 
 
 def read_state(
@@ -115,13 +115,13 @@ def _elementwise(gate: Array) -> Array:
 
 def straight(where: Bool[Array, " site"], gate: Float[Array, "site lane *state"]) -> Float[Array, "site lane *state"]:
     """A gate that passes states straight on at some of its sites."""
-    first, one = gate.ndim - STATE_AXES, jnp.ones((1,) * STATE_AXES, gate.dtype)
+    first, identity = gate.ndim - STATE_AXES, jnp.ones((1,) * STATE_AXES, gate.dtype)
     for axis in range(0, STATE_AXES, 2):
         size = gate.shape[first + axis]
         if gate.shape[first + axis + 1] > 1:
             shape = [size if k in (axis, axis + 1) else 1 for k in range(STATE_AXES)]
-            one = one * jnp.eye(size, dtype=gate.dtype).reshape(shape)
-    return jnp.where(where.reshape(-1, *(1,) * (gate.ndim - 1)), one, gate)
+            identity = identity * jnp.eye(size, dtype=gate.dtype).reshape(shape)
+    return jnp.where(where.reshape(-1, *(1,) * (gate.ndim - 1)), identity, gate)
 
 
 # --- matrices of gates, from each of some edges to each of others ----------------------------------------------------

@@ -78,16 +78,16 @@ def crop_border(state: Array, sizes: Sequence[int], target: Sequence[int]) -> Ar
 def _resize_border(state: Array, old: Sequence[int], new: Sequence[int]) -> Array:
     if tuple(old) == tuple(new):
         return state
-    parts: list[Array] = []
+    resized: list[Array] = []
     batch, start = state.ndim - 4, 0
     for axis, count in enumerate(line_counts(old)):
         before, after = ([*sizes[:axis], *sizes[axis + 1 :]] for sizes in (old, new))
-        part = state[..., start : start + count, :, :, :]
-        part = part.reshape(*part.shape[:batch], *before, *part.shape[-3:])
+        lines = state[..., start : start + count, :, :, :]
+        lines = lines.reshape(*lines.shape[:batch], *before, *lines.shape[-3:])
         window = tuple(slice(0, min(a, b)) for a, b in zip(before, after, strict=True))
-        part = part[(..., *window, slice(None), slice(None), slice(None))]
+        lines = lines[(..., *window, slice(None), slice(None), slice(None))]
         widths = [(0, 0)] * batch + [(0, max(0, b - a)) for a, b in zip(before, after, strict=True)] + [(0, 0)] * 3
-        part = jnp.pad(part, widths)
-        parts.append(part.reshape(*part.shape[:batch], prod(after), *part.shape[-3:]))
+        lines = jnp.pad(lines, widths)
+        resized.append(lines.reshape(*lines.shape[:batch], prod(after), *lines.shape[-3:]))
         start += count
-    return jnp.concatenate(parts, axis=-4)
+    return jnp.concatenate(resized, axis=-4)

@@ -184,14 +184,14 @@ def _walked(tables: Levels, gates: Gates, initial: States, held: bool) -> tuple[
     by_step = _by_step(tables, rows, gates, rows.opening, rows.edge)
 
     def step(state: States, xs: tuple[Gates, Rows]) -> tuple[States, Array]:
-        parts, row = xs
-        edge = apply_gate(parts.passed, take(state, at(row.read), 0))
-        if parts.spread is None:
+        gates, row = xs
+        edge = apply_gate(gates.passed, take(state, at(row.read), 0))
+        if gates.spread is None:
             edge = _sum_to(edge, row.part_of, row.edge.shape[0])
-        edge = edge + write_state(parts.source, parts.key, parts.value, edge.shape[2])
-        outputs = read_state(parts.mark, parts.query, edge)
-        if parts.spread is not None:
-            edge = _sum_to(apply_gate(parts.spread, edge), row.added_to, row.write.shape[0])
+        edge = edge + write_state(gates.source, gates.key, gates.value, edge.shape[2])
+        outputs = read_state(gates.mark, gates.query, edge)
+        if gates.spread is not None:
+            edge = _sum_to(apply_gate(gates.spread, edge), row.added_to, row.write.shape[0])
         return _put(state, at(row.write), edge, row.resumed), outputs
 
     buffer, outputs = jax.lax.scan(step, buffer, (by_step, rows))
@@ -234,32 +234,32 @@ def _backward(
     buffer = alike(buffer, of_final).at[jnp.take(walk.slot, walk.initial)].set(of_final, mode="drop", unique_indices=True)
 
     def step(state: States, xs: tuple[Gates, Rows, Array, Array]) -> tuple[States, Gates]:
-        parts, row, output, places = xs
+        gates, row, output, places = xs
         arriving = take(state, jnp.take(walk.slot, row.read, mode="clip"), 0)
-        added, found = _step_back(parts, row, take(held, places, 0), arriving, output)
-        return _put(state, jnp.take(walk.slot, row.write, mode="clip"), added, row.resumed), found
+        added, gate_cotangents = _step_back(gates, row, take(held, places, 0), arriving, output)
+        return _put(state, jnp.take(walk.slot, row.write, mode="clip"), added, row.resumed), gate_cotangents
 
-    buffer, found = jax.lax.scan(step, buffer, (by_step, rows, outputs, origin))
-    (back,) = transposed(found)
+    buffer, gate_cotangents = jax.lax.scan(step, buffer, (by_step, rows, outputs, origin))
+    (back,) = transposed(gate_cotangents)
     return None, back, take(buffer, jnp.take(walk.slot, walk.final), 0)
 
 
-def _step_back(parts: Gates, row: Rows, held: States, arriving: States, output: Array) -> tuple[States, Gates]:
+def _step_back(gates: Gates, row: Rows, held: States, arriving: States, output: Array) -> tuple[States, Gates]:
     """One step of the adjoint: what is added to the cotangents of items, and the cotangents of the step's gates."""
     track = held.shape[2]
-    if parts.spread is None:
+    if gates.spread is None:
         edge = held
-        of_gate, back = jax.vjp(apply_gate, parts.passed, take(edge, row.part_of, 0))[1](arriving)
+        of_gate, back = jax.vjp(apply_gate, gates.passed, take(edge, row.part_of, 0))[1](arriving)
         back = _sum_to(back, row.part_of, row.edge.shape[0])
     else:
-        edge = apply_gate(parts.passed, held) + write_state(parts.source, parts.key, parts.value, track)
-        of_gate, back = jax.vjp(apply_gate, parts.spread, edge)[1](arriving)
-    mark, query, read = jax.vjp(read_state, parts.mark, parts.query, edge)[1](output)
+        edge = apply_gate(gates.passed, held) + write_state(gates.source, gates.key, gates.value, track)
+        of_gate, back = jax.vjp(apply_gate, gates.spread, edge)[1](arriving)
+    mark, query, read = jax.vjp(read_state, gates.mark, gates.query, edge)[1](output)
     back = back + read
-    source, key, value = jax.vjp(partial(write_state, track=track), parts.source, parts.key, parts.value)[1](back)
-    if parts.spread is None:
+    source, key, value = jax.vjp(partial(write_state, track=track), gates.source, gates.key, gates.value)[1](back)
+    if gates.spread is None:
         return back, Gates(of_gate, None, source, mark, query, key, value)
-    passed, back = jax.vjp(apply_gate, parts.passed, held)[1](back)
+    passed, back = jax.vjp(apply_gate, gates.passed, held)[1](back)
     back = _sum_to(back, row.added_to, row.write.shape[0])
     return back, Gates(passed, of_gate, source, mark, query, key, value)
 

@@ -35,7 +35,7 @@ def wire(a: Border, b: Border) -> tuple[Wiring, Border]:
         (*a.entering, *(b.entering[k] for k in fresh)),
         (*(a.leaving[k] for k in kept), *b.leaving),
     )
-    tables = (np.asarray(part, np.int32) for part in (kept, passed, taken, fresh))
+    tables = (np.asarray(indices, np.int32) for indices in (kept, passed, taken, fresh))
     return Wiring._make(tables), border
 
 
@@ -127,11 +127,11 @@ def _fold(blocks: Summary, steps: Sequence[_FoldStep]) -> Summary:
             even = count // 2 * 2
             blocks = merge(_along(blocks, slice(0, even, 2)), _along(blocks, slice(1, even, 2)), pairs)
     assert rest is not None
-    return Summary(*(jnp.squeeze(part, -3) for part in rest))
+    return Summary(*(jnp.squeeze(array, -3) for array in rest))
 
 
-def _along(blocks: Summary, part: slice) -> Summary:
-    return Summary(*(array[..., part, :, :] for array in blocks))
+def _along(blocks: Summary, span: slice) -> Summary:
+    return Summary(*(array[..., span, :, :] for array in blocks))
 
 
 # --- DAGs: intervals of a topological order --------------------------------------------------------------------------
@@ -155,14 +155,14 @@ def wire_level(borders: Sequence[Border]) -> tuple[Level, list[Border]]:
     """Join an even number of blocks in neighbouring pairs."""
     width_entering = max(len(border.entering) for border in borders)
     joined = [wire(a, b) for a, b in zip(borders[::2], borders[1::2], strict=True)]
-    parts = [padded([list(wiring[k]) for wiring, _ in joined]) for k in range(4)]
-    width_kept = parts[0].shape[1]
+    tables = [padded([list(wiring[k]) for wiring, _ in joined]) for k in range(4)]
+    width_kept = tables[0].shape[1]
     entering: list[list[int]] = []
     leaving: list[list[int]] = []
     for (wiring, _), a, b in zip(joined, borders[::2], borders[1::2], strict=True):
         entering.append([*range(len(a.entering)), *(width_entering + k for k in range(len(wiring.fresh)))])
         leaving.append([*range(len(wiring.kept)), *(width_kept + k for k in range(len(b.leaving)))])
-    kept, passed, taken, fresh = parts
+    kept, passed, taken, fresh = tables
     return Level(kept, passed, taken, fresh, padded(entering), padded(leaving)), [border for _, border in joined]
 
 

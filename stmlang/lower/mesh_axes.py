@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 def axes_of(*trees: Any) -> frozenset[str]:
     """The axes of the mesh along which any of the arrays differs."""
-    found: frozenset[str] = frozenset()
+    axes: frozenset[str] = frozenset()
     for leaf in jax.tree.leaves(trees):
-        found |= _varying(leaf)
-    return found
+        axes |= _varying(leaf)
+    return axes
 
 
 def alike(tree: T, *others: Any) -> T:
@@ -40,9 +40,9 @@ def made_of(operands: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> jax.
     axes = frozenset[str]().union(*(operand.mat.varying for operand in operands))
     if not axes:
         return jax.core.ShapedArray(shape, dtype)
-    one = next(operand for operand in operands if operand.mat.varying)
-    sharding = one.sharding.update(spec=PartitionSpec(*(None,) * len(shape)))
-    return jax.core.ShapedArray(shape, dtype, sharding=sharding, manual_axis_type=one.mat.update(varying=axes))
+    varied = next(operand for operand in operands if operand.mat.varying)
+    sharding = varied.sharding.update(spec=PartitionSpec(*(None,) * len(shape)))
+    return jax.core.ShapedArray(shape, dtype, sharding=sharding, manual_axis_type=varied.mat.update(varying=axes))
 
 
 def _varying(array: Any) -> frozenset[str]:

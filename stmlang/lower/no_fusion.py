@@ -30,11 +30,11 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
         with set_xla_metadata(inlineable="true"):
             return function(*arguments)
 
-    kept = jax.jit(inside)
+    jitted = jax.jit(inside)
 
     def call(*arguments: Any) -> Any:
         with set_xla_metadata(inlineable="false"):
-            return cast(Any, kept(*arguments))
+            return cast(Any, jitted(*arguments))
 
     @jax.jit
     @wraps(function)

@@ -73,11 +73,11 @@ def walks(gates: PortGates, direct: Array | None, senses: Sequence[tuple[int, in
     `senses` are those of y and x, direction by direction; `parting` the `partings` of places in y and in x. `direct`,
     `(head, y, x)`, goes on the diagonal.
     """
-    pairs = [sorted(pair, key=lambda one: -senses[one][0]) for pair in pairs_of(senses)]
+    pairs = [sorted(pair, key=lambda direction: -senses[direction][0]) for pair in pairs_of(senses)]
     # A direction without a partner is walked twice; where it does not lead its table is zero.
     order = [pair[0] for pair in pairs] + [pair[-1] for pair in pairs]
     gates = PortGates(*(_in_order(gate, order) for gate in gates))
-    last, first = (jnp.asarray([senses[one][axis] for one in order]) for axis in (0, 1))
+    last, first = (jnp.asarray([senses[direction][axis] for direction in order]) for axis in (0, 1))
     turned, lines = _along_first(gates, first, parting[1])
     downwards, upwards = jnp.split(lines, 2)
     paired = jnp.asarray([len(pair) == 2 for pair in pairs]).reshape(-1, *(1,) * (lines.ndim - 1))
@@ -90,21 +90,21 @@ def walks(gates: PortGates, direct: Array | None, senses: Sequence[tuple[int, in
 
 def _in_order(gate: Array, order: Sequence[int]) -> Array:
     """Directions in an order. A split, whose transpose is one concatenation."""
-    parts = jnp.split(gate, gate.shape[0])
-    return jnp.concatenate([parts[one] for one in order])
+    gates = jnp.split(gate, gate.shape[0])
+    return jnp.concatenate([gates[direction] for direction in order])
 
 
 def pairs_of(senses: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Directions that share a term: the same sense along x, opposite ones along y. Some have no partner."""
-    found: list[list[int]] = []
+    pairs: list[list[int]] = []
     for number, (last, first) in enumerate(senses):
-        for pair in found:
+        for pair in pairs:
             if len(pair) == 1 and senses[pair[0]] == (-last, first):
                 pair.append(number)
                 break
         else:
-            found.append([number])
-    return found
+            pairs.append([number])
+    return pairs
 
 
 def _along_first(gates: PortGates, senses: Array, parting: Array) -> tuple[Array, Array]:
@@ -124,25 +124,25 @@ def _along_last(gates: PortGates, senses: Array, parting: Array) -> Array:
 def _products(decay: Array, senses: Array, parting: Array) -> Array:
     forward = (senses > 0).reshape(-1, *(1,) * (decay.ndim - 1))
     parting = jnp.expand_dims(parting[..., None], range(decay.ndim - 2))
-    wanted = jnp.where(forward[..., None], 1, -1) * parting
-    found = jnp.zeros((), decay.dtype)
+    signed = jnp.where(forward[..., None], 1, -1) * parting
+    product = jnp.zeros((), decay.dtype)
     for level, (after, before) in enumerate(levels(decay).pairs):
         source, target = jnp.where(forward, after, before), jnp.where(forward, before, after)
         entry = source[..., :, None, :] * target[..., None, :, :]
-        found = jnp.where(wanted == level + 1, entry, found)
-    return jnp.broadcast_to(found, (*decay.shape[:-1], *decay.shape[-2:]))
+        product = jnp.where(signed == level + 1, entry, product)
+    return jnp.broadcast_to(product, (*decay.shape[:-1], *decay.shape[-2:]))
 
 
 def _saving(decay: Array, senses: Array, parting: Array) -> tuple[Array, Array]:
-    found = _products(decay, senses, parting)
-    return found, found
+    product = _products(decay, senses, parting)
+    return product, product
 
 
-def _pull(args: tuple[Any, ...], found: Array, cotangent: Array) -> tuple[Any, ...]:
+def _pull(args: tuple[Any, ...], product: Array, cotangent: Array) -> tuple[Any, ...]:
     """Every product through a place, without that place's own factor: `sum over s < j < t of P[s, j] dP[s, t] P[j, t]`."""
     del args
-    met = contract("...sji,...sti->...jti", found, cotangent)
-    return (found * met).sum(-2), None, None
+    met = contract("...sji,...sti->...jti", product, cotangent)
+    return (product * met).sum(-2), None, None
 
 
 products = with_adjoint(_products, _saving, _pull)

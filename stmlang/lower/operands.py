@@ -111,8 +111,8 @@ def laid_out(frame: Frame, matrices: Sequence[Index], value: Value, sites: Seque
     it acts on as a matrix are broadcast too: the same number everywhere is not the same as a multiple of the identity."""
     array, lead = value.array, frame.site_axes
     for index in matrices:
-        wanted = (frame.axis(index), frame.axis(index) - 1)
-        array = jnp.broadcast_to(array, [frame.size(index) if k in wanted else n for k, n in enumerate(array.shape)])
+        axes = (frame.axis(index), frame.axis(index) - 1)
+        array = jnp.broadcast_to(array, [frame.size(index) if k in axes else n for k, n in enumerate(array.shape)])
     array = jnp.moveaxis(array, [lead + 1, lead], [0, 1])
     for axis, index in ((lead + 3, "in"), (lead + 2, "out")):
         if index not in ports:
@@ -149,8 +149,8 @@ def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int
     )
 
 
-def _oriented(directions: Sequence[Direction], part: Callable[[int], Array], first: int) -> Array:
-    return jnp.stack([flip(part(k), direction.senses, first) for k, direction in enumerate(directions)])
+def _oriented(directions: Sequence[Direction], array_of: Callable[[int], Array], first: int) -> Array:
+    return jnp.stack([flip(array_of(k), direction.senses, first) for k, direction in enumerate(directions)])
 
 
 def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edges: int | None) -> Operands:

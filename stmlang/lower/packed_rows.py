@@ -91,23 +91,23 @@ class Joined(NamedTuple):
     write: Int[Array, " edge_row"]
 
 
-def joined(parts: Sequence[Packed], rows: int, weights: int) -> Joined:
+def joined(directions: Sequence[Packed], rows: int, weights: int) -> Joined:
     """`rows` of items, and `weights`, of each direction."""
-    edges, edge_rows = len(parts[0].column), len(parts[0].edge)
+    edges, edge_rows = len(directions[0].column), len(directions[0].edge)
 
     def beside(tables: Sequence[Indices], size: int, axis: int = 0) -> Array:
         """What is past the end is one past the last of all."""
-        moved = (jnp.where(table < size, table + k * size, len(parts) * size) for k, table in enumerate(tables))
+        moved = (jnp.where(table < size, table + k * size, len(directions) * size) for k, table in enumerate(tables))
         return jnp.concatenate(list(moved), axis=axis)
 
     def senses(tables: Sequence[Steps]) -> Steps:
         read, number, write = zip(*tables, strict=True)
         # What is written past the end must be dropped there, where a row of zeros is kept.
         written = beside(write, rows, 1)
-        written = jnp.where(written < len(parts) * rows, written, PAD)
+        written = jnp.where(written < len(directions) * rows, written, PAD)
         return Steps(beside(read, rows, 1), beside(number, weights, 1), written)
 
-    sweeps = [part.sweep for part in parts]
+    sweeps = [direction.sweep for direction in directions]
     sweep = Sweep(
         senses([sweep.ahead for sweep in sweeps]),
         senses([sweep.back for sweep in sweeps]),
@@ -117,12 +117,12 @@ def joined(parts: Sequence[Packed], rows: int, weights: int) -> Joined:
     )
     return Joined(
         sweep,
-        beside([part.start for part in parts], rows),
-        beside([part.own for part in parts], edge_rows),
-        jnp.concatenate([part.column for part in parts]),
-        beside([part.edge for part in parts], edges),
-        beside([part.read for part in parts], rows),
-        jnp.concatenate([part.write for part in parts]),
+        beside([direction.start for direction in directions], rows),
+        beside([direction.own for direction in directions], edge_rows),
+        jnp.concatenate([direction.column for direction in directions]),
+        beside([direction.edge for direction in directions], edges),
+        beside([direction.read for direction in directions], rows),
+        jnp.concatenate([direction.write for direction in directions]),
     )
 
 
@@ -139,10 +139,10 @@ def outputs_by(reading: Callable[[Capacity, Sequence[Packed], Sequence[Operands]
         room = contexts[0].problem.room
         assert room is not None
         made, brought = reading(room, tables, operands)
-        inputs = [part[0] for part in operands[0].inputs]
+        inputs = [array[0] for array in operands[0].inputs]
         ends, rows = ([made.write], [brought]) if summed else (jnp.split(array, len(tables)) for array in (made.write, brought))
         size = tables[0].target.size
-        blocks = (jax.ops.segment_sum(one, end, size) for one, end in zip(rows, ends, strict=True))
+        blocks = (jax.ops.segment_sum(row, end, size) for row, end in zip(rows, ends, strict=True))
         return jnp.stack([_attended(tables[0], gating, *inputs) for gating in blocks])
 
     return outputs

@@ -116,7 +116,7 @@ def packed_tables(context: LoweringContext, profile: Profile, items_of: Callable
 @lru_cache(maxsize=8)  # the scans of a model are put on the same batch, one after the other
 def _laid_out(dag: DAG, room: Capacity, shape: StepShape, items_of: Callable[[DAG], Items]) -> Packed:
     """The tables for sweeps of such a shape over items of a DAG."""
-    nodes, edges = ([getattr(part, count) for part in dag.parts] for count in ("node_count", "edge_count"))
+    nodes, edges = ([getattr(graph, count) for graph in dag.parts] for count in ("node_count", "edge_count"))
     packing, real = dag.packing, slice(sum(edges))
     assert packing is not None
     assert packing.size == room.cell
@@ -174,7 +174,7 @@ def _in_rows(arcs: Arcs, rows: _Rows) -> Arcs:
     """An arc for each row that an arc takes to another."""
     count = rows.count[arcs.write]
     read, write = rows.along(np.stack([arcs.read, arcs.write]), arcs.write)
-    nothing, weight, level = (np.repeat(part, count) for part in (arcs.read == NONE, arcs.number, arcs.level))
+    nothing, weight, level = (np.repeat(array, count) for array in (arcs.read == NONE, arcs.number, arcs.level))
     none = np.zeros(0, np.int64)
     return Arcs(rows.room, rows.room, np.where(nothing, NONE, read), write, write, weight, level, none, none)
 

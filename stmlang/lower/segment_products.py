@@ -40,15 +40,15 @@ def levels(decay: Float[Array, "*batch place index"]) -> Levels:
     *lead, places, index = decay.shape
     depth = max(places - 1, 0).bit_length()
     padding = [(0, 0)] * len(lead) + [(0, 2**depth - places), (0, 0)]
-    through = jnp.pad(decay, padding, constant_values=1)[..., None, :]
-    after = before = jnp.ones_like(through)
+    product = jnp.pad(decay, padding, constant_values=1)[..., None, :]
+    after = before = jnp.ones_like(product)
     tables = [(after, before)]
     for _ in range(depth):
         # (*batch, blocks, places, index): neighbouring blocks become the halves of one.
-        left, right = through[..., 0::2, :, :], through[..., 1::2, :, :]
+        left, right = product[..., 0::2, :, :], product[..., 1::2, :, :]
         after = jnp.concatenate([after[..., 0::2, :, :] * right, after[..., 1::2, :, :]], axis=-2)
         before = jnp.concatenate([before[..., 0::2, :, :], before[..., 1::2, :, :] * left], axis=-2)
-        through = left * right
+        product = left * right
         tables.append((after, before))
 
     def flat(array: Array) -> Array:
@@ -57,7 +57,7 @@ def levels(decay: Float[Array, "*batch place index"]) -> Levels:
     return Levels(
         tuple(flat(after) for after, _ in tables),
         tuple(flat(before) for _, before in tables),
-        through.reshape(*lead, index),
+        product.reshape(*lead, index),
     )
 
 
@@ -93,8 +93,8 @@ def _paths(decay: Float[Array, "*batch place"]) -> Paths:
 
 
 def _saving(decay: Array) -> tuple[Paths, Paths]:
-    found = _paths(decay)
-    return found, found
+    segment_paths = _paths(decay)
+    return segment_paths, segment_paths
 
 
 def _pull(args: tuple[Any, ...], paths: Paths, cotangent: Paths) -> tuple[Array]:

@@ -164,9 +164,9 @@ def no_passage(edges: int, written: Float[Array, "*batch leaving track key value
     return Passage(identity(edges, written.dtype), jnp.zeros_like(written))
 
 
-def pass_states(through: Passage, state: Float[Array, "*batch entering track key value"]) -> Array:
+def pass_states(passage: Passage, state: Float[Array, "*batch entering track key value"]) -> Array:
     """The states that leave."""
-    return apply_along(through.transition, state) + through.written
+    return apply_along(passage.transition, state) + passage.written
 
 
 def merge_passages(a: Passage, b: Passage) -> Passage:
@@ -174,15 +174,15 @@ def merge_passages(a: Passage, b: Passage) -> Passage:
     return Passage(composed(a.transition, b.transition), pass_states(b, a.written))
 
 
-def reversed_passage(through: Passage, written: Float[Array, "*batch entering track key value"]) -> Passage:
+def reversed_passage(passage: Passage, written: Float[Array, "*batch entering track key value"]) -> Passage:
     """How cotangents pass the other way, to which the piece adds `written`."""
-    return Passage(transposed_gate(jnp.swapaxes(through.transition, -8, -7)), written)
+    return Passage(transposed_gate(jnp.swapaxes(passage.transition, -8, -7)), written)
 
 
-def dense_passage(through: Passage) -> tuple[Array, Array]:
+def dense_passage(passage: Passage) -> tuple[Array, Array]:
     """The matrix and the vector of the map on states laid out as vectors, `(*batch, leaving, entering)` and
     `(*batch, leaving)`, each edge with its tracks, keys and values."""
-    matrix = dense_gate(jnp.swapaxes(through.transition, -8, -7), through.written.shape[-3:])
+    matrix = dense_gate(jnp.swapaxes(passage.transition, -8, -7), passage.written.shape[-3:])
     *batch, leaving, entering, out, into = matrix.shape
     laid = jnp.swapaxes(matrix, -3, -2).reshape(*batch, leaving * out, entering * into)
-    return laid, through.written.reshape(*through.written.shape[:-4], -1)
+    return laid, passage.written.reshape(*passage.written.shape[:-4], -1)

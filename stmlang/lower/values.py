@@ -94,8 +94,8 @@ def pick(array: Array, axis: int, position: int) -> Array:
     return jax.lax.slice_in_dim(array, position, position + 1, axis=axis)
 
 
-def join(parts: list[Array], axis: int) -> Array:
-    if len(parts) == 1:
-        return parts[0]
-    shape = list(jnp.broadcast_shapes(*(part.shape for part in parts)))
-    return jnp.concatenate([jnp.broadcast_to(part, shape) for part in parts], axis=axis)
+def join(arrays: list[Array], axis: int) -> Array:
+    if len(arrays) == 1:
+        return arrays[0]
+    shape = list(jnp.broadcast_shapes(*(array.shape for array in arrays)))
+    return jnp.concatenate([jnp.broadcast_to(array, shape) for array in arrays], axis=axis)
