@@ -75,10 +75,10 @@ def load() -> Target | None:
 
 def _read(place: Path, key: dict[str, str | int]) -> Target | None:
     try:
-        found = read_json(place)
-        if found["schema"] != SCHEMA or found["key"] != key:
+        stored = read_json(place)
+        if stored["schema"] != SCHEMA or stored["key"] != key:
             return None
-        record = found["target"]
+        record = stored["target"]
         rates = {name: _positive(record[name]) for name in RATES}
         matmul = {name: _positive(record["matmul"][name]) for name in CPU.matmul}
         memory = int(_positive(record["memory"]))

@@ -11,16 +11,16 @@ from stmlang.plan.tuned import TIE, Found, Record
 
 
 def follow(
-    found: Found, predicted: Estimate, estimates: Sequence[Estimate], limit: int, forced: bool
+    tuned: Found, predicted: Estimate, estimates: Sequence[Estimate], limit: int, forced: bool
 ) -> tuple[Estimate, Tuning]:
     """The choice and what measurements had to do with it.
 
     They decide if they are about this very problem, if the predicted choice is among what was measured (so that they only
     ever make things faster), and if the winner still is a candidate that fits the memory limit.
     """
-    record = found.record
+    record = tuned.record
     if record is None:
-        return predicted, Tuning(notes=found.notes)
+        return predicted, Tuning(notes=tuned.notes)
     label = predicted.candidate.label
     before = record.of(label)
     won = next((entry for entry in estimates if entry.candidate.label == record.winner), None)

@@ -44,21 +44,23 @@ def outlook(topology: Runtime, planned: Callable[[Capacity], Plan]) -> Iterator[
         yield Outlook(graphs, nodes, edges, planned(room).strategy, room)
 
 
-def outlook_json(found: Sequence[Outlook], facts: Mapping[str, Any] | None) -> dict[str, Any]:
+def outlook_json(outlooks: Sequence[Outlook], facts: Mapping[str, Any] | None) -> dict[str, Any]:
     """The same for programs."""
-    values: dict[str, Any] = {"at_run_time": [asdict(one) for one in found]}
+    values: dict[str, Any] = {"at_run_time": [asdict(outlook) for outlook in outlooks]}
     return values if facts is None else {**values, "facts": facts}
 
 
-def outlook_text(found: Sequence[Outlook], facts: str | None, width: int | None = None) -> str:
+def outlook_text(outlooks: Sequence[Outlook], facts: str | None, width: int | None = None) -> str:
     """The facts, the choices as a table, and where a plan comes from, in lines of at most `width`."""
     rows = [("graphs", "nodes each", "edges each", "packed into", "strategy")]
-    for one in found:
-        cells = f"{count(one.room.cells, 'cell')} of {one.room.cell}" if one.room.cells else "-"
-        rows.append((f"{one.graphs:,}", f"{one.nodes:,}", f"{one.edges:,}", cells, one.strategy))
-    parts = [facts] if facts is not None else []
+    for outlook in outlooks:
+        cells = f"{count(outlook.room.cells, 'cell')} of {outlook.room.cell}" if outlook.room.cells else "-"
+        rows.append((f"{outlook.graphs:,}", f"{outlook.nodes:,}", f"{outlook.edges:,}", cells, outlook.strategy))
+    paragraphs = [facts] if facts is not None else []
     what = "plan: the graphs come at run time, and so does the plan. What would be chosen for batches of graphs of one size:"
     where = f"Graphs of more than {MOST_PACKED:,} nodes are not packed. For the plan of a batch, in Python:"
     call = "    print(stmlang.compile(spec).at(stmlang.graph.batch(graphs)).explain())"
-    parts += ["\n".join(lines) for lines in (wrapped(what, width), table(rows, {3, 4}, width), wrapped(where, width), [call])]
-    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+    paragraphs += [
+        "\n".join(lines) for lines in (wrapped(what, width), table(rows, {3, 4}, width), wrapped(where, width), [call])
+    ]
+    return "\n\n".join(paragraph.rstrip("\n") for paragraph in paragraphs) + "\n"

@@ -23,14 +23,14 @@ def explain_text(plan: Plan, facts: str | None = None, width: int | None = None)
     the chosen one's stages, and the strategies that cannot be used. Lines have at most `width` characters, where it is given
     and what stands in them can be broken or left out."""
     heads = (_scan_text(plan.circumstances), _target_text(plan.target, plan.circumstances.dtype))
-    parts = ["\n".join(wrapped(text, width)) for text in heads]
+    paragraphs = ["\n".join(wrapped(text, width)) for text in heads]
     if facts:
-        parts.append(facts.rstrip("\n"))
-    parts += [_candidates_text(plan, width), *_tuning_text(plan.tuning, width), *_stages_text(plan.chosen, width)]
+        paragraphs.append(facts.rstrip("\n"))
+    paragraphs += [_candidates_text(plan, width), *_tuning_text(plan.tuning, width), *_stages_text(plan.chosen, width)]
     if plan.rejections:
         lines = [line for entry in plan.rejections for line in wrapped(f"  {entry.strategy}: {entry.reason}", width)]
-        parts.append("\n".join(["cannot be used", *lines]))
-    return "\n\n".join(parts) + "\n"
+        paragraphs.append("\n".join(["cannot be used", *lines]))
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def explain_json(plan: Plan, facts: Mapping[str, Any] | None = None) -> str:
@@ -41,16 +41,17 @@ def explain_json(plan: Plan, facts: Mapping[str, Any] | None = None) -> str:
     return json.dumps(values, indent=2, sort_keys=True)
 
 
-def _scan_text(given: Circumstances) -> str:
-    shape = f" ({' x '.join(map(str, given.axes))})" if given.axes is not None and len(given.axes) > 1 else ""
-    sizes = f"{count(given.heads, 'head')}, key {given.key}, value {given.value}" + (
-        f", track {given.track}" if given.track > 1 else ""
+def _scan_text(circumstances: Circumstances) -> str:
+    axes = circumstances.axes
+    shape = f" ({' x '.join(map(str, axes))})" if axes is not None and len(axes) > 1 else ""
+    sizes = f"{count(circumstances.heads, 'head')}, key {circumstances.key}, value {circumstances.value}" + (
+        f", track {circumstances.track}" if circumstances.track > 1 else ""
     )
     return (
-        f"scan {given.scan}: {count(given.nodes, 'node')}{shape}, {count(given.edges, 'edge')}, "
-        f"{count(given.line_edges, 'line edge')}, {count(given.levels, 'level')}\n"
-        f"  {sizes}, {count(given.directions, 'direction')}, {given.dtype}, {given.mode}, "
-        f"batch {given.batch}, memory limit {units.size(given.memory_limit)}"
+        f"scan {circumstances.scan}: {count(circumstances.nodes, 'node')}{shape}, {count(circumstances.edges, 'edge')}, "
+        f"{count(circumstances.line_edges, 'line edge')}, {count(circumstances.levels, 'level')}\n"
+        f"  {sizes}, {count(circumstances.directions, 'direction')}, {circumstances.dtype}, {circumstances.mode}, "
+        f"batch {circumstances.batch}, memory limit {units.size(circumstances.memory_limit)}"
     )
 
 
@@ -88,15 +89,15 @@ def _choice(plan: Plan) -> str:
 
 def _tuning_text(tuning: Tuning, width: int | None) -> list[str]:
     """What was measured, or why what was measured is not used."""
-    parts: list[str] = []
+    paragraphs: list[str] = []
     if tuning.used:
         rows = [("", "candidate", "time", "of the predicted", "compile", "temporary", ""), *_measured_rows(tuning)]
         head = wrapped(f"measured on this machine ({tuning.checked})", width)
-        parts.append("\n".join([*head, *table(rows, {0, 1, 6}, width, spare=(5, 4))]))
+        paragraphs.append("\n".join([*head, *table(rows, {0, 1, 6}, width, spare=(5, 4))]))
     if tuning.notes:
         notes = [line for note in tuning.notes for line in wrapped(f"  {printable(note)}", width)]
-        parts.append("\n".join(["tuned results that are not used", *notes]))
-    return parts
+        paragraphs.append("\n".join(["tuned results that are not used", *notes]))
+    return paragraphs
 
 
 def _measured_rows(tuning: Tuning) -> list[tuple[str, ...]]:
@@ -139,9 +140,9 @@ def _stages_text(chosen: Estimate, width: int | None) -> list[str]:
     """The stages that take time, if any does."""
     rows = [("", "stage", "flops", "bytes", "steps", "time", "limited by")]
     for time in chosen.times:
-        parts = {"arithmetic": time.arithmetic, "memory traffic": time.traffic, "steps": time.steps, "dispatch": time.ops}
-        parts["small products"] = time.products
-        stage, most = time.stage, max(parts, key=lambda name: parts[name])
+        seconds = {"arithmetic": time.arithmetic, "memory traffic": time.traffic, "steps": time.steps, "dispatch": time.ops}
+        seconds["small products"] = time.products
+        stage, most = time.stage, max(seconds, key=lambda name: seconds[name])
         numbers = (units.si(stage.flops), units.size(stage.bytes), f"{stage.steps:,}", units.seconds(time.total))
         if time.total > 0:
             rows.append(("", stage.name, *numbers, most))

@@ -74,18 +74,18 @@ def _ranked_dict(entry: Ranked) -> dict[str, Any]:
     }
 
 
-def _plan(found: dict[str, Any]) -> Plan:
-    if found["schema"] != SCHEMA:
-        raise ValueError(f"schema {found['schema']}")
-    target = _target(found["target"])
-    given: dict[str, Any] = dict(found["circumstances"])
-    axes = given.pop("axes")
-    circumstances = Circumstances(axes=None if axes is None else tuple(axes), **given)
-    entries: list[dict[str, Any]] = found["candidates"]
+def _plan(stored: dict[str, Any]) -> Plan:
+    if stored["schema"] != SCHEMA:
+        raise ValueError(f"schema {stored['schema']}")
+    target = _target(stored["target"])
+    fields: dict[str, Any] = dict(stored["circumstances"])
+    axes = fields.pop("axes")
+    circumstances = Circumstances(axes=None if axes is None else tuple(axes), **fields)
+    entries: list[dict[str, Any]] = stored["candidates"]
     ranked = tuple(_ranked(entry, circumstances, target) for entry in entries)
-    rejections = tuple(Rejection(**entry) for entry in found["rejections"])
-    chosen = ranked[int(found["chosen"])].estimate
-    return Plan(chosen, ranked, rejections, circumstances, target, bool(found["forced"]), _tuning(found["tuning"]))
+    rejections = tuple(Rejection(**entry) for entry in stored["rejections"])
+    chosen = ranked[int(stored["chosen"])].estimate
+    return Plan(chosen, ranked, rejections, circumstances, target, bool(stored["forced"]), _tuning(stored["tuning"]))
 
 
 def _target_dict(target: Target) -> dict[str, Any]:
@@ -96,21 +96,21 @@ def _target_dict(target: Target) -> dict[str, Any]:
     return {**rates, "matmul": dict(target.matmul), "costs": {"measured": record.measured, "origin": record.origin}}
 
 
-def _target(found: Mapping[str, Any]) -> Target:
-    rates = dict(found)
+def _target(stored: Mapping[str, Any]) -> Target:
+    rates = dict(stored)
     costs = rates.pop("costs")
     return Target(coefficients=Coefficients(bool(costs["measured"]), str(costs["origin"]), cache=0, fresh=0), **rates)
 
 
-def _stage(found: Mapping[str, Any]) -> Stage:
-    counts = dict(found)
+def _stage(stored: Mapping[str, Any]) -> Stage:
+    counts = dict(stored)
     return Stage(weights=Weights(**counts.pop("weights")), **counts)
 
 
-def _tuning(found: dict[str, Any]) -> Tuning:
-    given = dict(found)
-    measured = tuple(Measured(**entry) for entry in given.pop("measured"))
-    return Tuning(measured=measured, notes=tuple(given.pop("notes")), **given)
+def _tuning(stored: dict[str, Any]) -> Tuning:
+    fields = dict(stored)
+    measured = tuple(Measured(**entry) for entry in fields.pop("measured"))
+    return Tuning(measured=measured, notes=tuple(fields.pop("notes")), **fields)
 
 
 def _ranked(entry: dict[str, Any], circumstances: Circumstances, target: Target) -> Ranked:

@@ -186,13 +186,13 @@ def read(path: Path) -> Record | None:
         return None
 
 
-def _record(found: dict[str, Any]) -> Record:
+def _record(stored: dict[str, Any]) -> Record:
     """What a file says, each value of the kind and size that is written. Raises what `read` knows."""
-    if found["schema"] != SCHEMA or not isinstance(found["measured"], list):
+    if stored["schema"] != SCHEMA or not isinstance(stored["measured"], list):
         raise ValueError("another schema")
-    measured = tuple(_measured(entry) for entry in cast(list[dict[str, Any]], found["measured"]))
-    baseline, winner, checked = (_text(found[name]) for name in ("baseline", "winner", "checked"))
-    record = Record(_key(found["key"]), baseline, winner, checked, measured)
+    measured = tuple(_measured(entry) for entry in cast(list[dict[str, Any]], stored["measured"]))
+    baseline, winner, checked = (_text(stored[name]) for name in ("baseline", "winner", "checked"))
+    record = Record(_key(stored["key"]), baseline, winner, checked, measured)
     for label in (record.baseline, record.winner):
         entry = record.of(label)
         if entry is None or entry.fault:
@@ -200,9 +200,9 @@ def _record(found: dict[str, Any]) -> Record:
     return record
 
 
-def _key(found: dict[str, Any]) -> Key:
-    key: dict[str, Any] = {name: _text(found[name]) for name in TEXTS} | {name: _whole(found[name]) for name in SIZES}
-    axes, graph = found["axes"], found["graph"]
+def _key(stored: dict[str, Any]) -> Key:
+    key: dict[str, Any] = {name: _text(stored[name]) for name in TEXTS} | {name: _whole(stored[name]) for name in SIZES}
+    axes, graph = stored["axes"], stored["graph"]
     if axes is not None and not isinstance(axes, list):
         raise ValueError("axes are a list of sizes")
     key["axes"] = None if axes is None else [_whole(size) for size in cast(list[Any], axes)]
@@ -278,7 +278,7 @@ def _difference(theirs: Key, own: Key) -> str:
 
 
 def keep(
-    key: Key, baseline: str, checked: str, found: Sequence[Measured], order: Sequence[str], previous: str | None
+    key: Key, baseline: str, checked: str, timed: Sequence[Measured], order: Sequence[str], previous: str | None
 ) -> Record:
     """Add what was measured to the record of a key, and return all of it.
 
@@ -289,7 +289,7 @@ def keep(
     with locked(place):
         old = read(place)
         entries = {entry.label: entry for entry in old.measured} if old is not None and old.baseline == baseline else {}
-        entries |= {entry.label: replace(entry, fault=printable(entry.fault)[:LONGEST]) for entry in found}
+        entries |= {entry.label: replace(entry, fault=printable(entry.fault)[:LONGEST]) for entry in timed}
         listed = [label for label in order if label in entries]
         listed += [label for label in entries if label not in order]
         measured = tuple(entries[label] for label in listed)

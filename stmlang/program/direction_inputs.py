@@ -51,7 +51,7 @@ def direction_inputs(
     if mask is not None:
         inputs, gates = filled(inputs, mask), leaves_with_nodes(scan, gates, mask)
     own = None if mask is None else oriented(mask, scan.directions)
-    found: list[DirectionInputs] = []
+    lanes: list[DirectionInputs] = []
     for number, (context, bundle) in enumerate(zip(program.contexts, tables, strict=True)):
         frame = Frame(scan, dag.ports, len(dag.node_shape) if regular else 1, dag.node_count, bundle.sites, program.accumulator)
         leaves = {leaf.name: _leaf(program, leaf.name, gates[leaf.name], number) for leaf in scan.leaves}
@@ -79,26 +79,26 @@ def direction_inputs(
         if scan.normalize != "none":
             ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
-        found.append(DirectionInputs(context, bundle.strategy, operands, heard, frame, scale))
-    return found
+        lanes.append(DirectionInputs(context, bundle.strategy, operands, heard, frame, scale))
+    return lanes
 
 
 def _accumulated(program: Program, arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {name: jnp.asarray(array, program.accumulator) for name, array in arrays.items()}
 
 
-def _factors(program: Program, found: RankOne, gate_context: Context, environment: Environment) -> Factors:
+def _factors(program: Program, rank_one: RankOne, gate_context: Context, environment: Environment) -> Factors:
     """The factors of the transition, as the facts name them."""
-    out, into = (expression(gate_context, environment, part) for part in (found.out_factor, found.in_factor))
+    out, into = (expression(gate_context, environment, factor) for factor in (rank_one.out_factor, rank_one.in_factor))
     return factored(gate_context.frame, out, into, program.dag.regular or (program.dag.edge_count,))
 
 
 def _deltas(
-    found: tuple[Factored, Factored | None], gate_context: Context, environment: Environment, sizes: Sequence[int]
+    delta_forms: tuple[Factored, Factored | None], gate_context: Context, environment: Environment, sizes: Sequence[int]
 ) -> Deltas:
-    transition, mark = found
-    seen = None if mark is None else delta(gate_context, environment, mark, sizes)
-    return Deltas(delta(gate_context, environment, transition, sizes), seen)
+    transition, mark = delta_forms
+    mark_delta = None if mark is None else delta(gate_context, environment, mark, sizes)
+    return Deltas(delta(gate_context, environment, transition, sizes), mark_delta)
 
 
 def _leaf(program: Program, name: str, array: Array, bundle: int) -> Array:

@@ -27,10 +27,10 @@ def place(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]
     )
 
 
-def evaluate(context: Context, wanted: Container[str]) -> Environment:
+def evaluate(context: Context, names: Container[str]) -> Environment:
     """The wanted gates of the scan by name, and the inputs `q`, `k`, `v` where no gate redefines them."""
     environment: Environment = {}
-    for gate in (gate for gate in context.frame.scan.gates if gate.name in wanted):
+    for gate in (gate for gate in context.frame.scan.gates if gate.name in names):
         environment[gate.name] = _gate(context, environment, gate)
     return {**context.inputs, **environment}
 

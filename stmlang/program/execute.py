@@ -131,7 +131,9 @@ def _direct_term(program: Program, lane: DirectionInputs, gate: Array) -> Array:
         return jnp.moveaxis(array, -2, 0).reshape(program.scan.heads, *nodes, -1)
 
     if "k" in letters:
-        return contract(f"...{letters},...k,...k,...v->...v", squeezed(gate), *(laid(part) for part in (query, key, value)))
+        return contract(
+            f"...{letters},...k,...k,...v->...v", squeezed(gate), *(laid(vectors) for vectors in (query, key, value))
+        )
     # Summed over the keys as they lie in memory, before heads are moved.
     likeness = jnp.sum(query * key, axis=-1, keepdims=True)
     return contract(f"...{letters},...k,...v->...v", squeezed(gate), laid(likeness), laid(value))
@@ -156,9 +158,9 @@ def _combined(program: Program, lanes: Sequence[DirectionInputs], outputs: Array
 def _normalized(program: Program, lane: DirectionInputs, outputs: Array) -> Array:
     """`(head, *nodes, value)` divided by its last column, which is at the scale of the lane like all of them."""
     h, divisor = outputs[..., :-1], outputs[..., -1:]
-    one = jnp.ones((), outputs.dtype)
+    unit = jnp.ones((), outputs.dtype)
     if lane.scale is not None:
-        one = jnp.exp(-lane.scale.read).reshape(-1, program.dag.node_count, 1)
+        unit = jnp.exp(-lane.scale.read).reshape(-1, program.dag.node_count, 1)
     if program.scan.normalize == "sum":
-        return h / (divisor + NORMALIZER_EPSILON * one)
-    return h / jnp.maximum(jnp.abs(divisor), one)
+        return h / (divisor + NORMALIZER_EPSILON * unit)
+    return h / jnp.maximum(jnp.abs(divisor), unit)

@@ -62,23 +62,23 @@ def expression(context: Context, environment: Environment, expr: Expr) -> Value:
         case GateRef(gate=name, bind=bind):
             return rebind(frame, environment[name], bind)
         case Apply(function=function, arguments=arguments):
-            arrays, site = common(frame, [expression(context, environment, part) for part in arguments])
+            arrays, site = common(frame, [expression(context, environment, argument) for argument in arguments])
             return Value(_apply(function, arrays), site)
         case Sum(terms=terms):
-            arrays, site = common(frame, [expression(context, environment, part) for _, part in terms])
+            arrays, site = common(frame, [expression(context, environment, term) for _, term in terms])
             return Value(_add([-a if negative else a for (negative, _), a in zip(terms, arrays, strict=True)]), site)
         case Product(factors=factors):
-            arrays, site = common(frame, [expression(context, environment, part) for _, part in factors])
+            arrays, site = common(frame, [expression(context, environment, factor) for _, factor in factors])
             return Value(_multiply(factors, arrays), site)
         case Power(base=base, exponent=exponent):
-            arrays, site = common(frame, [expression(context, environment, part) for part in (base, exponent)])
+            arrays, site = common(frame, [expression(context, environment, operand) for operand in (base, exponent)])
             return Value(_power(arrays[0], arrays[1], exponent), site)
         case Reduce(kind=kind, over=over, argument=argument):
             return _reduce(frame, kind, over, expression(context, environment, argument))
         case Normalize(kind=kind, over=over, argument=argument):
             return _normalize(frame, kind, over, expression(context, environment, argument))
         case Split(arguments=arguments):
-            arrays, site = common(frame, [expression(context, environment, part) for part in arguments])
+            arrays, site = common(frame, [expression(context, environment, argument) for argument in arguments])
             return Value(_split(frame, arrays), site)
         case Eye(first=first, second=second):
             return Value(_eye(frame, first, second), "constant")
@@ -204,8 +204,8 @@ def _reduce(frame: Frame, kind: Literal["sum", "mean", "max"], over: Index, valu
 
 def _members(frame: Frame, group: Indices, count: int) -> Array:
     """How many entries each group has."""
-    found = jax.ops.segment_sum(jnp.ones(group.shape, frame.dtype), group, count)
-    return found.reshape(-1, *(1,) * (frame.rank - 1))
+    counts = jax.ops.segment_sum(jnp.ones(group.shape, frame.dtype), group, count)
+    return counts.reshape(-1, *(1,) * (frame.rank - 1))
 
 
 def _degree(frame: Frame, over: Literal["out", "in"]) -> Value:
@@ -237,12 +237,12 @@ def _normalize(frame: Frame, kind: Literal["softmax", "l1", "l2"], over: Index, 
         if kind == "softmax":
             array = jnp.exp(array - jax.lax.stop_gradient(_fold(array, axis, "max")))
             return Value(array / _fold(array, axis, "sum"), value.site)
-        return Value(_rescale(kind, array, lambda part: _fold(part, axis, "sum")), value.site)
+        return Value(_rescale(kind, array, lambda values: _fold(values, axis, "sum")), value.site)
     expanded, group, count, _ = group_by(frame, value, over)
     array = expanded.array
 
-    def total(part: Array) -> Array:
-        return jnp.take(jax.ops.segment_sum(part, group, count), group, axis=0, mode="clip")
+    def total(values: Array) -> Array:
+        return jnp.take(jax.ops.segment_sum(values, group, count), group, axis=0, mode="clip")
 
     if kind == "softmax":
         member = (group < count).reshape(-1, *(1,) * (frame.rank - 1))

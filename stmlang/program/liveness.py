@@ -13,12 +13,12 @@ from stmlang.scan.scan import Scan
 def needed(scan: Scan, names: Iterable[str], others: Iterable[Expr]) -> frozenset[str]:
     """The named gates, what some further expressions refer to, and everything that these refer to."""
     declared = {gate.name: gate for gate in scan.gates}
-    found, stack = set[str](), list(others)
+    reached, stack = set[str](), list(others)
     waiting = [name for name in names if name in declared]
     while waiting or stack:
         for name in waiting:
-            if name not in found:
-                found.add(name)
+            if name not in reached:
+                reached.add(name)
                 stack.extend(clause.value for clause in declared[name].clauses)
         waiting = []
         if stack:
@@ -26,13 +26,13 @@ def needed(scan: Scan, names: Iterable[str], others: Iterable[Expr]) -> frozense
             stack.extend(children(expr))
             if isinstance(expr, GateRef):
                 waiting = [expr.gate]
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def meets_line_edges(scan: Scan, gates: frozenset[str], others: Iterable[Expr]) -> bool:
     """Whether evaluating these gates and expressions takes values to line edges, on a ragged topology."""
     sites: dict[str, Site] = {}
-    seen = set[Site]()
+    visited = set[Site]()
 
     def site(expr: Expr) -> Site:
         inner: tuple[Site, ...] = tuple(site(child) for child in children(expr))
@@ -48,11 +48,11 @@ def meets_line_edges(scan: Scan, gates: frozenset[str], others: Iterable[Expr]) 
                 at = "node"
             case Reduce(over=("out" | "in") as over) | Normalize(over=("out" | "in") as over):
                 expanded, groups = grouped_sites(inner[0], over)
-                seen.add(expanded)
+                visited.add(expanded)
                 at = expanded if isinstance(expr, Normalize) else groups
             case _:
                 at = finest(inner)
-        seen.add(at)
+        visited.add(at)
         return at
 
     for gate in scan.gates:
@@ -61,7 +61,7 @@ def meets_line_edges(scan: Scan, gates: frozenset[str], others: Iterable[Expr]) 
             if any(clause.ports for clause in gate.clauses):
                 of_clauses.append(port_site(gate.indices))
             sites[gate.name] = finest(of_clauses)
-            seen.add(sites[gate.name])
+            visited.add(sites[gate.name])
     for expr in others:
         site(expr)
-    return "line" in seen
+    return "line" in visited

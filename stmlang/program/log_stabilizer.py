@@ -56,27 +56,27 @@ def applies(scan: Scan, axes: tuple[int, ...] | None) -> bool:
 
 def scaled_gates(context: Context, environment: Environment) -> dict[str, Scaled]:
     """The four gates of the recurrence, each with the exponent that its equation shows."""
-    found: dict[str, Scaled] = {}
+    scaled: dict[str, Scaled] = {}
     for gate in context.frame.scan.gates:
         clause = gate.clauses[0]
         whole = len(gate.clauses) == 1 and not clause.ports
-        found[gate.name] = _split(context, environment, found, clause.value) if whole else _plain(environment[gate.name])
-    return {name: found[name] for name in CORE}
+        scaled[gate.name] = _split(context, environment, scaled, clause.value) if whole else _plain(environment[gate.name])
+    return {name: scaled[name] for name in CORE}
 
 
 def _plain(value: Value) -> Scaled:
     return Scaled(value, Value(jnp.zeros((1,) * value.array.ndim, value.array.dtype), "constant"))
 
 
-def _split(context: Context, environment: Environment, found: dict[str, Scaled], expr: Expr) -> Scaled:
+def _split(context: Context, environment: Environment, scaled: dict[str, Scaled], expr: Expr) -> Scaled:
     match expr:
         case Apply(function=Function.EXP, arguments=(argument,)):
             exponent = expression(context, environment, argument)
             return Scaled(Value(jnp.ones_like(exponent.array), exponent.site), exponent)
         case Product(factors=factors):
-            parts = [_split(context, environment, found, part) for _, part in factors]
-            mantissas, site = common(context.frame, [part.mantissa for part in parts])
-            exponents, exponent_site = common(context.frame, [part.exponent for part in parts])
+            scaled_factors = [_split(context, environment, scaled, factor) for _, factor in factors]
+            mantissas, site = common(context.frame, [scaled_factor.mantissa for scaled_factor in scaled_factors])
+            exponents, exponent_site = common(context.frame, [scaled_factor.exponent for scaled_factor in scaled_factors])
             mantissa, exponent = mantissas[0], exponents[0]
             if factors[0][0]:
                 mantissa, exponent = 1 / mantissa, -exponent
@@ -84,8 +84,8 @@ def _split(context: Context, environment: Environment, found: dict[str, Scaled],
                 mantissa = mantissa / m if inverted else mantissa * m
                 exponent = exponent - e if inverted else exponent + e
             return Scaled(Value(mantissa, site), Value(exponent, exponent_site))
-        case GateRef(gate=name, bind=bind) if name in found:
-            return Scaled(*(rebind(context.frame, part, bind) for part in found[name]))
+        case GateRef(gate=name, bind=bind) if name in scaled:
+            return Scaled(*(rebind(context.frame, value, bind) for value in scaled[name]))
         case _:
             return _plain(expression(context, environment, expr))
 
@@ -93,11 +93,11 @@ def _split(context: Context, environment: Environment, found: dict[str, Scaled],
 def _left_out(gate: Scaled, mask: Array, otherwise: float) -> Scaled:
     """A gate that is one number, without an exponent, at the nodes that a mask leaves out."""
 
-    def one(value: Value, otherwise: float) -> Value:
+    def masked(value: Value, otherwise: float) -> Value:
         own = mask.reshape(-1, *(1,) * (value.array.ndim - 1))
         return Value(jnp.where(own, value.array, jnp.asarray(otherwise, value.array.dtype)), "node")
 
-    return Scaled(one(gate.mantissa, otherwise), one(gate.exponent, 0.0))
+    return Scaled(masked(gate.mantissa, otherwise), masked(gate.exponent, 0.0))
 
 
 # --- the running maximum ---------------------------------------------------------------------------------------------
@@ -126,8 +126,8 @@ def running_maximum(transition: Array, source: Array) -> Array:
     def join(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
         return a[0] + b[0], jnp.maximum(b[0] + a[1], b[1])
 
-    through, added = jax.lax.associative_scan(join, (transition, source), axis=-1)
-    return jnp.maximum(jnp.maximum(through, added), FLOOR)
+    passed, added = jax.lax.associative_scan(join, (transition, source), axis=-1)
+    return jnp.maximum(jnp.maximum(passed, added), FLOOR)
 
 
 def rescale(
@@ -140,26 +140,26 @@ def rescale(
         gates = {name: _left_out(gate, mask, 1.0 if name == "transition" else 0.0) for name, gate in gates.items()}
     ports: dict[str, tuple[Index, ...]] = {"source": ("out",), "transition": ("out", "in"), "mark": ("in",)}
     source, transition, mark = (
-        Terms(*(_row(oriented_gate(frame, (), part, (nodes,), indices)) for part in gates[name]))
+        Terms(*(_row(oriented_gate(frame, (), value, (nodes,), indices)) for value in gates[name]))
         for name, indices in ports.items()
     )
-    direct = Terms(*(_row(laid_out(frame, (), part, (nodes,), ())) for part in gates["direct"]))
+    direct = Terms(*(_row(laid_out(frame, (), value, (nodes,), ())) for value in gates["direct"]))
     leaving = running_maximum(transition.log, source.log)
     entering = jnp.concatenate([jnp.zeros_like(leaving[..., :1]), leaving[..., :-1]], axis=-1)
-    seen = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
+    strongest = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
     if frame.scan.combine == "sum":
-        seen = seen.max(0, keepdims=True)
-    read = jnp.maximum(seen, FLOOR)
+        strongest = strongest.max(0, keepdims=True)
+    read = jnp.maximum(strongest, FLOOR)
     oriented = _turned(jnp.broadcast_to(read, leaving.shape), directions)
 
     def shaped(row: Array, like: Array) -> Array:
         return row.reshape(*row.shape, *(1,) * (like.ndim - row.ndim))
 
-    through = shaped(transition.times(entering - leaving), operands.transition)
-    ends = None if operands.factors is None else Factors(jnp.squeeze(through, -2 - STATE_AXES), jnp.ones_like(operands.mark))
+    rescaled = shaped(transition.times(entering - leaving), operands.transition)
+    ends = None if operands.factors is None else Factors(jnp.squeeze(rescaled, -2 - STATE_AXES), jnp.ones_like(operands.mark))
     scaled = operands._replace(
         source=shaped(source.times(-leaving), operands.source),
-        transition=through,
+        transition=rescaled,
         factors=ends,
         mark=shaped(mark.times(entering - oriented), operands.mark),
     )
@@ -173,4 +173,4 @@ def _row(array: Array) -> Array:
 
 def _turned(array: Array, directions: tuple[Direction, ...]) -> Array:
     """From a direction's own coordinates to the declared ones, or back."""
-    return jnp.stack([flip(part, direction.senses, 1) for part, direction in zip(array, directions, strict=True)])
+    return jnp.stack([flip(lane, direction.senses, 1) for lane, direction in zip(array, directions, strict=True)])

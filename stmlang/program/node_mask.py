@@ -31,13 +31,13 @@ def filled(arrays: Mapping[str, Array], mask: Mask) -> dict[str, Array]:
     """Arrays `(*nodes, ...)` with what the first node that counts holds at all those that do not; one where none does."""
     first = jnp.argmax(mask.reshape(-1))
 
-    def one(array: Array) -> Array:
+    def fill(array: Array) -> Array:
         rows = jax.lax.stop_gradient(array).reshape(mask.size, *array.shape[mask.ndim :])
         row = cast(Array, jax.lax.dynamic_index_in_dim(rows, first, 0, keepdims=False))
         row = jnp.where(mask.any(), row, jnp.ones_like(row))
         return _where(mask, array, row.reshape(*(1,) * mask.ndim, *row.shape))
 
-    return {name: one(array) for name, array in arrays.items()}
+    return {name: fill(array) for name, array in arrays.items()}
 
 
 def silent(environment: Environment, mask: Mask) -> Environment:
@@ -62,8 +62,8 @@ def passing(operands: Operands, own: Bool[Array, "direction *nodes"]) -> Operand
     source, mark = _stopped(operands.source, own), _stopped(operands.mark, own)
     operands = operands._replace(source=source, transition=transition, mark=mark)
     if operands.factors is not None:
-        through = _passed if chain else _stopped
-        operands = operands._replace(factors=Factors(*(through(factor, own) for factor in operands.factors)))
+        passing_factor = _passed if chain else _stopped
+        operands = operands._replace(factors=Factors(*(passing_factor(factor, own) for factor in operands.factors)))
     if operands.deltas is not None:
         step, mark = operands.deltas
         strength = _where(own[:, None], step.strength, jnp.zeros((1,) * step.strength.ndim, step.strength.dtype))
@@ -84,8 +84,8 @@ def _passed(gate: Array, own: Array) -> Array:
     """A gate of a chain that is the identity where a node is not its direction's own."""
     lead, rest = gate.shape[:3], gate.shape[3:]
     flat = jnp.moveaxis(gate, 1, 2).reshape(lead[0] * lead[2], lead[1], *rest)
-    found = straight(~own.reshape(-1), flat)
-    return jnp.moveaxis(found.reshape(lead[0], lead[2], lead[1], *rest), 2, 1)
+    passed = straight(~own.reshape(-1), flat)
+    return jnp.moveaxis(passed.reshape(lead[0], lead[2], lead[1], *rest), 2, 1)
 
 
 def _stopped(gate: Array, own: Array) -> Array:

@@ -131,18 +131,18 @@ class Program:
     @cached_property
     def evaluated(self) -> frozenset[str]:
         """The gates that are evaluated."""
-        scan, found = self.scan, self.rank_one
-        if found is None or not self.by_factors:
+        scan, rank_one = self.scan, self.rank_one
+        if rank_one is None or not self.by_factors:
             return frozenset(gate.name for gate in scan.gates)
         names = ("source", "mark", "direct", "q", "k", "v")
-        return needed(scan, names, (found.out_factor, found.in_factor))
+        return needed(scan, names, (rank_one.out_factor, rank_one.in_factor))
 
     @property
     def _meets_line_edges(self) -> bool:
-        found = self.rank_one
-        if found is None or not self.by_factors:
+        rank_one = self.rank_one
+        if rank_one is None or not self.by_factors:
             return True
-        return meets_line_edges(self.scan, self.evaluated, (found.out_factor, found.in_factor))
+        return meets_line_edges(self.scan, self.evaluated, (rank_one.out_factor, rank_one.in_factor))
 
     def _line(self, context: LoweringContext) -> np.ndarray | None:
         if context.dag is self.dag or self.by_factors:
@@ -157,7 +157,7 @@ class Program:
         dag, declared = context.dag, self.dag
         mask = _padded(multitree(declared), declared, True) if _masked(self.scan) else None
         ends = (np.where(end < 0, dag.node_count, end) for end in (dag.tail, dag.head))
-        tail, head, port = (part.astype(np.int32) for part in (*ends, dag.port))
+        tail, head, port = (indices.astype(np.int32) for indices in (*ends, dag.port))
         return Sites(tail, head, _line_edges(declared, dag) if self._meets_line_edges else None, port, mask)
 
 
@@ -166,7 +166,7 @@ def _line_edges(declared: DAG, dag: DAG) -> LineEdges:
     edge, which then touches no node that matters, to itself."""
     line = _padded(declared.line_edges, declared, declared.edge_count - 1)
     into, out = (line[:, 0], line[:, 1]) if dag is declared else (line[:, 1], line[:, 0])
-    return LineEdges(*(part.astype(np.int32) for part in (into, out, dag.head[into])))
+    return LineEdges(*(indices.astype(np.int32) for indices in (into, out, dag.head[into])))
 
 
 def _padded(array: np.ndarray, dag: DAG, value: int) -> np.ndarray:

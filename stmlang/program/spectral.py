@@ -58,8 +58,8 @@ def _norm_and_slope(matrices: Matrices) -> tuple[Numbers, Matrices]:
     rest = jnp.sum(turned * scaled, (-2, -1))
     rest = jnp.where(rest == 0, 1, rest)
     last = 1 / (2.0**SQUARINGS + 1)
-    found = unit * jnp.sqrt(first) * jnp.exp(((1 - last) * logarithm + last * jnp.log(rest / first)) / 2)
-    norm = jnp.where(size == 0, 0, found)
+    estimate = unit * jnp.sqrt(first) * jnp.exp(((1 - last) * logarithm + last * jnp.log(rest / first)) / 2)
+    norm = jnp.where(size == 0, 0, estimate)
     return norm, turned * (norm / (rest * unit))[:, None, None]
 
 

@@ -34,7 +34,7 @@ def entering_state(
 
 def _in_order(program: Program, dag: DAG, state: Mapping[str, Array], direction: int) -> Array:
     """One direction's state, `(head, edge, track, key, value)`."""
-    scan, parts = program.scan, list[Array]()
+    scan, port_states = program.scan, list[Array]()
     for number, port in enumerate(dag.ports):
         array = jnp.asarray(state[port], program.accumulator)
         lead = array.ndim - (4 if scan.track > 1 else 3)
@@ -42,8 +42,8 @@ def _in_order(program: Program, dag: DAG, state: Mapping[str, Array], direction:
             senses = scan.directions[direction].senses
             array = flip(array, senses[:number] + senses[number + 1 :], 0)
         array = jnp.moveaxis(array, lead, 0).reshape(scan.heads, -1, *_edge_state(program))
-        parts.append(array)
-    together = jnp.concatenate(parts, axis=1)
+        port_states.append(array)
+    together = jnp.concatenate(port_states, axis=1)
     return together if dag.regular is not None else jnp.take(together, _by_port(dag, dag.entering), axis=1)
 
 
@@ -52,9 +52,9 @@ def _by_port(dag: DAG, edges: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(dag.port[edges], kind="stable")).astype(np.int32)
 
 
-def leaving_state(program: Program, found: Sequence[Array]) -> State:
+def leaving_state(program: Program, leaving: Sequence[Array]) -> State:
     states: list[dict[str, Array]] = []
-    for bundle, (context, stacked) in enumerate(zip(program.contexts, found, strict=True)):
+    for bundle, (context, stacked) in enumerate(zip(program.contexts, leaving, strict=True)):
         for k in range(stacked.shape[0]):
             states.append(_taken_apart(program, context.dag, stacked[k], bundle + k))
     return tuple(states)
@@ -66,16 +66,16 @@ def _taken_apart(program: Program, dag: DAG, state: Array, direction: int) -> di
     state = jnp.moveaxis(state, 0, 1)
     if scan.track == 1:
         state = jnp.squeeze(state, 2)
-    found: dict[str, Array] = {}
+    by_port: dict[str, Array] = {}
     start = 0
     for number, port in enumerate(dag.ports):
         if dag.regular is None:
-            found[port] = jnp.take(state, np.flatnonzero(dag.port[dag.leaving] == number), axis=0)
+            by_port[port] = jnp.take(state, np.flatnonzero(dag.port[dag.leaving] == number), axis=0)
             continue
         others = dag.regular[:number] + dag.regular[number + 1 :]
         count = int(np.prod(others, dtype=np.int64))
-        part = state[start : start + count].reshape(*others, *state.shape[1:])
+        lines = state[start : start + count].reshape(*others, *state.shape[1:])
         senses = scan.directions[direction].senses
-        found[port] = flip(part, senses[:number] + senses[number + 1 :], 0)
+        by_port[port] = flip(lines, senses[:number] + senses[number + 1 :], 0)
         start += count
-    return found
+    return by_port
