@@ -63,18 +63,18 @@ def manifest_text(path: Path, archive: zipfile.ZipFile) -> bytes:
 
 def members_of(path: Path, archive: zipfile.ZipFile, names: Sequence[str]) -> Mapping[str, bytes]:
     """Exactly these members beside the manifest, none of them larger than memory can be asked for."""
-    found, wanted = archive.infolist(), {"manifest.json", *names}
-    listed = [entry.filename for entry in found]
+    entries, allowed = archive.infolist(), {"manifest.json", *names}
+    listed = [entry.filename for entry in entries]
     for name in names:
         if name not in listed:
             raise call_error("STM5303", f"`{path}` is no stmlang artifact: it has no `{name}`", help=ANEW)
-    other = next((name for at, name in enumerate(listed) if name not in wanted or name in listed[:at]), None)
+    other = next((name for at, name in enumerate(listed) if name not in allowed or name in listed[:at]), None)
     if other is not None:
         raise damaged(path, f"it has a member `{other[:80]}` too many")
-    for entry in found:
+    for entry in entries:
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise damaged(path, f"`{entry.filename}` is packed in a way that artifacts are not")
-    size = sum(entry.file_size for entry in found)
+    size = sum(entry.file_size for entry in entries)
     if size > LARGEST or (size > UNSUSPICIOUS and size > DENSEST * path.stat().st_size):
         raise damaged(path, f"it claims to unpack to {size:,} bytes")
     return {name: archive.read(name) for name in names}

@@ -159,12 +159,12 @@ def _exported(
     program, structure = compilation.program, cast(Any, jax.tree.structure(tables))
 
     def call(leaves: list[Array], inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
-        def one(inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
+        def single_call(inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
             bundles = jax.tree.unflatten(structure, leaves)
             h, final = run(program, bundles, inputs, gates, state[0] if state else None, with_state)
             return (h, final) if with_state else h
 
-        return one(inputs, gates, *state) if batch is None else jax.vmap(one)(inputs, gates, *state)
+        return single_call(inputs, gates, *state) if batch is None else jax.vmap(single_call)(inputs, gates, *state)
 
     lead: tuple[Any, ...] = ()
     if batch is not None:

@@ -40,9 +40,9 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "compilation", {"compile_seconds": _compilation(), "memory": memory()}
 
 
-def record(found: dict[str, Any]) -> Target:
+def record(rates: dict[str, Any]) -> Target:
     """The CPU's record with what was measured."""
-    return replace(CPU, measured=True, **found)
+    return replace(CPU, measured=True, **rates)
 
 
 def memory() -> int:

@@ -32,15 +32,15 @@ def program_call(exported: jax.export.Exported, fixed: Flat, *, symbolic: bool, 
         return Stored(plain, symbolic, None, partial(_no_derivative, path, source))
     derivative = exported.vjp()
     floats = [is_float(aval) for aval in exported.in_avals[len(fixed) :]]
-    seen = [is_float(aval) for aval in exported.out_avals]
+    real_results = [is_float(aval) for aval in exported.out_avals]
 
-    def pulled(given: Flat) -> list[Array]:
+    def pulled(operands: Flat) -> list[Array]:
         """Cotangents of the arguments that are floating point numbers, from arguments and those of such results."""
-        arguments, cotangents = list(given[: len(floats)]), iter(given[len(floats) :])
+        arguments, cotangents = list(operands[: len(floats)]), iter(operands[len(floats) :])
         results = jax.eval_shape(plain, arguments)
-        full = [next(cotangents) if real else _no_tangent(aval) for real, aval in zip(seen, results, strict=True)]
-        found = _called(derivative, list(fixed), [*arguments, *full])[len(fixed) :]
-        return [cotangent for cotangent, real in zip(found, floats, strict=True) if real]
+        full = [next(cotangents) if real else _no_tangent(aval) for real, aval in zip(real_results, results, strict=True)]
+        back = _called(derivative, list(fixed), [*arguments, *full])[len(fixed) :]
+        return [cotangent for cotangent, real in zip(back, floats, strict=True) if real]
 
     error = partial(_one_derivative, path)
     return Stored(plain, symbolic, Stored(pulled, symbolic, None, error), error)
@@ -59,8 +59,8 @@ def _one_derivative(path: str) -> SpecError:
 
 def _called(exported: jax.export.Exported, fixed: list[Any], arguments: Flat) -> list[Array]:
     """An exported program on flat arguments."""
-    given, named = cast(tuple[Any, Any], jax.tree.unflatten(cast(Any, exported).in_tree, [*fixed, *arguments]))
-    return jax.tree.leaves(cast(Any, exported.call(*given, **named)))
+    positional, named = cast(tuple[Any, Any], jax.tree.unflatten(cast(Any, exported).in_tree, [*fixed, *arguments]))
+    return jax.tree.leaves(cast(Any, exported.call(*positional, **named)))
 
 
 def _no_tangent(array: Any) -> np.ndarray:

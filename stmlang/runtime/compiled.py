@@ -111,17 +111,17 @@ class CompiledScan(eqx.Module):
         q, k, v are needed only where gates depend on them. Raises SpecError (STM5206) where transitions act on state axes:
         such a scan has no gating matrix of scalars.
         """
-        program, given = self._whole(), {"q": q, "k": k, "v": v}
+        program, vectors = self._whole(), {"q": q, "k": k, "v": v}
         self._require_room(program)
         if program.problem.state_indices or self.scan.track > 1 or self.scan.normalize != "none":
-            found = ", ".join(sorted(program.problem.state_indices)) or "normalization"
-            raise call_error("STM5206", f"scan `{self.scan.name}` has no gating matrix of scalars ({found})")
+            indices = ", ".join(sorted(program.problem.state_indices)) or "normalization"
+            raise call_error("STM5206", f"scan `{self.scan.name}` has no gating matrix of scalars ({indices})")
         needed = _inputs_used(self.scan)
         for name in sorted(needed):
-            if given[name] is None:
+            if vectors[name] is None:
                 raise call_error("STM5202", f"the gates of scan `{self.scan.name}` depend on `{name}`: give it too")
         inputs = {
-            name: jnp.zeros(shape, jnp.float32) if given[name] is None else given[name]
+            name: jnp.zeros(shape, jnp.float32) if vectors[name] is None else vectors[name]
             for name, shape in self.signature.inputs.items()
         }
         check_arguments(self.signature, inputs, gates, None, padded=self.compilation.at_run_time)
@@ -164,7 +164,7 @@ class CompiledScan(eqx.Module):
         leaves = {name: np.asarray(array, np.float64) for name, array in gates.items()}
         state = None
         if initial is not None:
-            state = [{port: np.asarray(array, np.float64) for port, array in part.items()} for part in initial]
+            state = [{port: np.asarray(array, np.float64) for port, array in ports.items()} for ports in initial]
         scan = self.compilation.declared if flag("declared", declared) else self.scan
         return reference(scan, self.dag, query, key, value, leaves, state)
 
@@ -191,8 +191,8 @@ class CompiledScan(eqx.Module):
         for name, shape in self.signature.gates.items():
             leaf = self.scan.leaf(name)
             low, high = max(leaf.low, -1.0), min(leaf.high, 1.0)
-            given = leaf.kind == "given" and low <= high
-            gates[name] = jnp.asarray(generator.uniform(low, high, shape), dtype) if given else normal(shape)
+            bounded = leaf.kind == "given" and low <= high
+            gates[name] = jnp.asarray(generator.uniform(low, high, shape), dtype) if bounded else normal(shape)
         return q, k, v, gates
 
     def at(self, nodes: Sequence[int]) -> CompiledScan:

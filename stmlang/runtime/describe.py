@@ -29,8 +29,8 @@ def described(path: str | PathLike[str]) -> dict[str, Any]:
     with opened(place) as archive:
         members = {entry.filename: entry.file_size for entry in archive.infolist()}
     backend = jax.default_backend()
-    here = {"gpu": "cuda"}.get(backend, backend)
-    runs = here in manifest["platforms"]
+    platform = {"gpu": "cuda"}.get(backend, backend)
+    runs = platform in manifest["platforms"]
     return {
         "kind": manifest["kind"],
         "file": str(place),
@@ -42,7 +42,7 @@ def described(path: str | PathLike[str]) -> dict[str, Any]:
         "versions": {str(name): str(version) for name, version in manifest["versions"].items()},
         "members": members,
         "runs_here": runs,
-        "why_not": None if runs else f"JAX runs on {here} on this machine",
+        "why_not": None if runs else f"JAX runs on {platform} on this machine",
         **(_scan(loaded) if isinstance(loaded, LoadedScan) else _model(loaded)),
     }
 

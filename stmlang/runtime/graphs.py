@@ -74,17 +74,19 @@ class GraphScan:
 
         Raises SpecError: STM3507 where a graph is larger than the topology allows or is no tree, and what `batch` raises.
         """
-        given = graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, Graph) else graphs)
+        graph_batch = graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, Graph) else graphs)
         topology = self.scan.topology
         assert isinstance(topology, Runtime)
         if topology.tree:
-            refuse_branching(given.dags)
-        refuse_above_bounds(given.dags, topology.nodes, topology.edges)
-        known = self.compiled.get(given.room)
-        CACHE.info("%s for %r: %s", self.scan.name, given.room, "not compiled yet" if known is None else "compiled before")
+            refuse_branching(graph_batch.dags)
+        refuse_above_bounds(graph_batch.dags, topology.nodes, topology.edges)
+        known = self.compiled.get(graph_batch.room)
+        CACHE.info(
+            "%s for %r: %s", self.scan.name, graph_batch.room, "not compiled yet" if known is None else "compiled before"
+        )
         if known is None:
-            return self.compiled.setdefault(given.room, compile_scan(self.scan, self.call, self.request, given))
-        return rebuilt(known, replace(known.compilation.program, dag=given.dag).tables)
+            return self.compiled.setdefault(graph_batch.room, compile_scan(self.scan, self.call, self.request, graph_batch))
+        return rebuilt(known, replace(known.compilation.program, dag=graph_batch.dag).tables)
 
     def __call__(self, *_arguments: Any, **_named: Any) -> Any:
         """A call needs graphs: raises SpecError (STM3301)."""

@@ -75,13 +75,13 @@ def padded(
     problem = array_problem(name, array)
     if problem is not None:
         raise SpecError([problem])
-    given = tuple(array.shape[: len(sizes)])
-    nodes = given if nodes is None else nodes
-    if given != nodes:
-        raise call_error("STM5201", f"{name} must begin with the axes {nodes}, not {given}")
+    shape = tuple(array.shape[: len(sizes)])
+    nodes = shape if nodes is None else nodes
+    if shape != nodes:
+        raise call_error("STM5201", f"{name} must begin with the axes {nodes}, not {shape}")
     if mask is not None and (not is_array(mask) or mask.dtype != jnp.bool_ or tuple(mask.shape) != nodes):
-        given = f"{mask.dtype}{list(mask.shape)}" if is_array(mask) else type(mask).__name__
-        raise call_error("STM5210", f"`mask` must be an array of truth values of shape {nodes}, not {given}")
+        actual = f"{mask.dtype}{list(mask.shape)}" if is_array(mask) else type(mask).__name__
+        raise call_error("STM5210", f"`mask` must be an array of truth values of shape {nodes}, not {actual}")
     if mask is None:
         mask = np.ones(nodes, np.bool_)
     return _filled(array, sizes), _filled(mask, sizes)
@@ -89,5 +89,5 @@ def padded(
 
 def _filled(array: Any, sizes: Sequence[int]) -> Any:
     library = jnp if isinstance(array, jax.Array) else np
-    more = [(0, size - given) for size, given in zip(sizes, array.shape, strict=False)]
+    more = [(0, size - length) for size, length in zip(sizes, array.shape, strict=False)]
     return library.pad(array, [*more, *((0, 0) for _ in array.shape[len(sizes) :])])

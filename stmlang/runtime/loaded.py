@@ -78,17 +78,17 @@ class LoadedScan:
         arrays += self._check(gates, self.signature.gates, "gate leaves", dtype)
         arrays += self._check_state(initial)
         self._check_batch(arrays)
-        state = () if initial is None else (tuple(dict(part) for part in initial),)
-        found = self._call(jax.tree.leaves(cast(Any, (inputs, dict(gates), *state))))
-        return jax.tree.unflatten(cast(Any, self.exported).out_tree, found)
+        state = () if initial is None else (tuple(dict(ports) for ports in initial),)
+        results = self._call(jax.tree.leaves(cast(Any, (inputs, dict(gates), *state))))
+        return jax.tree.unflatten(cast(Any, self.exported).out_tree, results)
 
     def _check_state(self, initial: Any) -> list[Any]:
         """The arrays of an initial state."""
         with_state, expected = self.manifest["with_state"], self.signature.initial
         if with_state != (initial is not None):
-            wanted = "takes" if with_state else "was exported without"
+            verb = "takes" if with_state else "was exported without"
             help = "give it one, of zeros if there is none" if with_state else "export it with states: `with_state=True`"
-            raise call_error("STM5313", f"artifact `{self.path}` {wanted} an initial state", help=help)
+            raise call_error("STM5313", f"artifact `{self.path}` {verb} an initial state", help=help)
         if initial is None:
             return []
         if not isinstance(initial, (tuple, list)) or len(cast(Sequence[Any], initial)) != len(expected):
@@ -96,15 +96,15 @@ class LoadedScan:
             message = f"`initial` of artifact `{self.path}` is a tuple of {len(expected)} dictionaries; given was {count}"
             raise call_error("STM5312", message, help="one for each direction, with an array for each port")
         accumulator = str(jnp.promote_types(jnp.dtype(self.signature.dtype), jnp.float32))
-        parts = zip(cast(Sequence[Any], initial), expected, strict=True)
-        return [array for part, shapes in parts for array in self._check(part, shapes, "ports of a state", accumulator)]
+        directions = zip(cast(Sequence[Any], initial), expected, strict=True)
+        return [array for state, shapes in directions for array in self._check(state, shapes, "ports of a state", accumulator)]
 
-    def _check(self, given: Any, expected: Mapping[str, Shape], what: str, dtype: str) -> list[Any]:
+    def _check(self, mapping: Any, expected: Mapping[str, Shape], what: str, dtype: str) -> list[Any]:
         """The arrays given, in the order of the artifact's."""
-        if not isinstance(given, Mapping):
-            message = f"the {what} of artifact `{self.path}` are a dictionary; given was {type(given).__name__}"
+        if not isinstance(mapping, Mapping):
+            message = f"the {what} of artifact `{self.path}` are a dictionary; given was {type(mapping).__name__}"
             raise call_error("STM5312", message, help=f"give an array for each of {_listed(expected)}")
-        arrays = cast(Mapping[Any, Any], given)
+        arrays = cast(Mapping[Any, Any], mapping)
         if set(arrays) != set(expected):
             raise call_error(
                 "STM5312",
@@ -118,10 +118,12 @@ class LoadedScan:
             if kind != dtype:
                 message = f"`{name}` among the {what} of artifact `{self.path}` is {dtype}; given was {kind}"
                 raise call_error("STM5311", message, help=f"convert it: `jnp.asarray(x, jnp.{dtype})`")
-            found = tuple(array.shape)
-            if len(found) != lead + len(shape) or found[lead:] != tuple(shape):
-                wanted = ", ".join([*(["batch"] * lead), *map(str, shape)])
-                message = f"`{name}` among the {what} of artifact `{self.path}` has the shape ({wanted}); given was {found}"
+            actual = tuple(array.shape)
+            if len(actual) != lead + len(shape) or actual[lead:] != tuple(shape):
+                expected_shape = ", ".join([*(["batch"] * lead), *map(str, shape)])
+                message = (
+                    f"`{name}` among the {what} of artifact `{self.path}` has the shape ({expected_shape}); given was {actual}"
+                )
                 raise call_error("STM5312", message, help="an artifact runs at the sizes that it was compiled for")
         return [arrays[name] for name in expected]
 
@@ -162,7 +164,7 @@ def _listed(names: Mapping[Any, Any]) -> str:
     return "[" + ", ".join(f"`{name}`" for name in sorted(names, key=str)) + "]"
 
 
-def _signature(found: Mapping[str, Any]) -> Signature:
+def _signature(stored: Mapping[str, Any]) -> Signature:
     def shape(entry: Sequence[Any]) -> Shape:
         if not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in entry):
             raise ValueError(f"{entry!r:.40} is not a shape")
@@ -172,10 +174,10 @@ def _signature(found: Mapping[str, Any]) -> Signature:
         return {name: shape(sizes) for name, sizes in entry.items()}
 
     return Signature(
-        shapes(found["inputs"]),
-        shapes(found["gates"]),
-        shape(found["result"]),
-        tuple(shapes(entry) for entry in found["initial"]),
-        tuple(shapes(entry) for entry in found["final"]),
-        str(found["dtype"]),
+        shapes(stored["inputs"]),
+        shapes(stored["gates"]),
+        shape(stored["result"]),
+        tuple(shapes(entry) for entry in stored["initial"]),
+        tuple(shapes(entry) for entry in stored["final"]),
+        str(stored["dtype"]),
     )

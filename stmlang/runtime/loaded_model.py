@@ -100,17 +100,17 @@ class LoadedModel:
         both; STM5314 for a derivative that it does not hold.
         """
         check_platform(self.path, self.manifest)
-        given = self._given(arguments, keywords)
-        single = self._single([one for one in given if isinstance(one, Given)])
-        graphs = self._one_batch([one for one in given if isinstance(one, GivenGraphs)])
+        entries = self._given(arguments, keywords)
+        single = self._single([entry for entry in entries if isinstance(entry, Given)])
+        graphs = self._one_batch([entry for entry in entries if isinstance(entry, GivenGraphs)])
         leaves: list[Any] = []
-        for one in given:
-            if isinstance(one, Given):
-                leaves.append(jnp.asarray(one.array)[None] if single else one.array)
+        for entry in entries:
+            if isinstance(entry, Given):
+                leaves.append(jnp.asarray(entry.array)[None] if single else entry.array)
             else:
-                leaves += self._tables_of(one, graphs)
-        found = self._call(leaves)
-        return rebuilt(self.result, iter([array[0] for array in found] if single else found))
+                leaves += self._tables_of(entry, graphs)
+        outputs = self._call(leaves)
+        return rebuilt(self.result, iter([array[0] for array in outputs] if single else outputs))
 
     def batch(self, graphs: Sequence[DAG]) -> Batch:
         """Graphs in the bucket that the artifact is for, whose `nodes` and `edges` lay out features. Raises SpecError (STM5312)
@@ -129,12 +129,12 @@ class LoadedModel:
 
     def _given(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> list[Given | GivenGraphs]:
         if len(arguments) != len(self.arguments) or set(keywords) != set(self.keywords):
-            wanted = [
+            expected = [
                 count(len(self.arguments), "argument"),
                 *(f"`{name}`" for name in self.keywords),
             ]
             shown = [str(len(arguments)), *(f"`{name}`" for name in keywords)]
-            message = f"artifact `{self.path}` takes {', '.join(wanted)}; given were {', '.join(shown)}"
+            message = f"artifact `{self.path}` takes {', '.join(expected)}; given were {', '.join(shown)}"
             raise call_error("STM5312", message, help=f"it takes {self.signature:.300}")
         places = [
             (f"argument {number}", node, value)
@@ -143,51 +143,51 @@ class LoadedModel:
         places += [(f"`{name}`", node, keywords[name]) for name, node in self.keywords.items()]
         return [leaf for place, node, value in places for leaf in flattened(node, value, place, self.path)]
 
-    def _single(self, given: Sequence[Given]) -> bool:
+    def _single(self, entries: Sequence[Given]) -> bool:
         """Whether one example was given to a program for many. Raises SpecError (STM5312) for other shapes than it takes."""
         size = self.manifest["batch"]
-        alone = all(len(one.array.shape) == len(one.node.shape) for one in given)
+        alone = all(len(entry.array.shape) == len(entry.node.shape) for entry in entries)
         lead = 0 if size is None or (size == "symbolic" and alone) else 1
-        for one in given:
-            shape, found = one.node.shape, tuple(one.array.shape)
-            if len(found) != lead + len(shape) or found[lead:] != shape:
-                wanted = ", ".join([*(["batch"] * lead), *map(str, shape)])
-                message = f"{one.place} of artifact `{self.path}` has the shape ({wanted}); given was {found}"
+        for entry in entries:
+            shape, actual = entry.node.shape, tuple(entry.array.shape)
+            if len(actual) != lead + len(shape) or actual[lead:] != shape:
+                expected_shape = ", ".join([*(["batch"] * lead), *map(str, shape)])
+                message = f"{entry.place} of artifact `{self.path}` has the shape ({expected_shape}); given was {actual}"
                 help = "an artifact runs at the sizes that it was exported for"
-                if size is None and found[1:] == shape:
+                if size is None and actual[1:] == shape:
                     help = 'map it, `jax.vmap(loaded)`, or export it for any batch: `batch="symbolic"`'
                 raise call_error("STM5312", message, help=help)
-        sizes = {one.array.shape[0] for one in given} if lead else set[int]()
+        sizes = {entry.array.shape[0] for entry in entries} if lead else set[int]()
         if len(sizes) > 1:
             help = "every array has the batch axis in front"
             raise call_error("STM5312", f"all arguments must have one batch size; given were {sorted(sizes)}", help=help)
-        for found in sizes:
-            if found < 1 or (isinstance(size, int) and found != size):
-                wanted = f"has the batch size {size}" if isinstance(size, int) else "takes batches of at least 1"
-                help = 'export it for any batch size: `batch="symbolic"`' if found else "skip the call"
-                raise call_error("STM5312", f"artifact `{self.path}` {wanted}; given was {found}", help=help)
+        for length in sizes:
+            if length < 1 or (isinstance(size, int) and length != size):
+                requirement = f"has the batch size {size}" if isinstance(size, int) else "takes batches of at least 1"
+                help = 'export it for any batch size: `batch="symbolic"`' if length else "skip the call"
+                raise call_error("STM5312", f"artifact `{self.path}` {requirement}; given was {length}", help=help)
         return size == "symbolic" and alone
 
-    def _one_batch(self, given: Sequence[GivenGraphs]) -> tuple[str, Batch] | None:
+    def _one_batch(self, entries: Sequence[GivenGraphs]) -> tuple[str, Batch] | None:
         """The batch that was given for graphs, and the first place that it was given in; None if all places hold tables that
         are made already. Raises SpecError (STM5312) for two batches."""
         first: tuple[GivenGraphs, Batch] | None = None
-        for one in given:
-            if is_tables(one.graphs) or (first is not None and one.graphs is first[0].graphs):
+        for entry in entries:
+            if is_tables(entry.graphs) or (first is not None and entry.graphs is first[0].graphs):
                 continue
-            found = self._batch_of(one)
+            graph_batch = self._batch_of(entry)
             if first is None:
-                first = one, found
-            elif found is not first[1] and not all(map(np.array_equal, found.arrays, first[1].arrays)):
-                raise self._two_batches(first[0].place, one.place)
+                first = entry, graph_batch
+            elif graph_batch is not first[1] and not all(map(np.array_equal, graph_batch.arrays, first[1].arrays)):
+                raise self._two_batches(first[0].place, entry.place)
         return None if first is None else (first[0].place, first[1])
 
-    def _batch_of(self, given: GivenGraphs) -> Batch:
-        graphs = given.graphs
+    def _batch_of(self, entry: GivenGraphs) -> Batch:
+        graphs = entry.graphs
         if not isinstance(graphs, Batch):
             if not isinstance(graphs, (DAG, list, tuple)):
                 help = "make them with `loaded.batch(graphs)`, which also lays out features"
-                message = f"{given.place} of artifact `{self.path}` takes graphs where {type(graphs).__name__} was given"
+                message = f"{entry.place} of artifact `{self.path}` takes graphs where {type(graphs).__name__} was given"
                 raise call_error("STM5312", message, help=help)
             graphs = self.batch(cast(Any, graphs))
         bucket, room = graphs.bucket, self.recipes[0].room if self.recipes else None
@@ -196,23 +196,23 @@ class LoadedModel:
             raise self._other_bucket()
         return graphs
 
-    def _tables_of(self, given: GivenGraphs, graphs: tuple[str, Batch] | None) -> list[Any]:
+    def _tables_of(self, entry: GivenGraphs, graphs: tuple[str, Batch] | None) -> list[Any]:
         """The tables of graphs, made once for each batch, or those that were given."""
-        if not is_tables(given.graphs):
+        if not is_tables(entry.graphs):
             assert graphs is not None
-            return self._made(given.node.recipe, graphs[1])
-        tables, number = [jnp.asarray(table) for table in jax.tree.leaves(given.graphs)], given.node.recipe
-        compilation: Any = getattr(given.graphs, "compilation", None)
+            return self._made(entry.node.recipe, graphs[1])
+        tables, number = [jnp.asarray(table) for table in jax.tree.leaves(entry.graphs)], entry.node.recipe
+        compilation: Any = getattr(entry.graphs, "compilation", None)
         if (compilation is None) != (number is None) or (number is not None and not self.recipes[number].same(compilation)):
-            wanted = "`batch.arrays`" if number is None else "the scan on graphs that it was exported with"
-            message = f"{given.place} of artifact `{self.path}` is {wanted}; given were the tables of something else"
+            expected = "`batch.arrays`" if number is None else "the scan on graphs that it was exported with"
+            message = f"{entry.place} of artifact `{self.path}` is {expected}; given were the tables of something else"
             raise call_error("STM5312", message, help="give the batch itself, `loaded.batch(graphs)`, and all tables are made")
-        if tuple(ArrayNode(tuple(table.shape), str(table.dtype)) for table in tables) != given.node.tables:
+        if tuple(ArrayNode(tuple(table.shape), str(table.dtype)) for table in tables) != entry.node.tables:
             raise self._other_bucket()
         if graphs is not None and not any(isinstance(table, Tracer) for table in tables):
-            place, found = graphs
-            if not all(map(np.array_equal, tables, self._made(number, found))):
-                raise self._two_batches(place, given.place)
+            place, graph_batch = graphs
+            if not all(map(np.array_equal, tables, self._made(number, graph_batch))):
+                raise self._two_batches(place, entry.place)
         return tables
 
     def _made(self, recipe: int | None, graphs: Batch) -> list[Any]:
@@ -232,9 +232,9 @@ class LoadedModel:
         return call_error("STM5312", message, help="make it once, `b = loaded.batch(graphs)`, and give it in all places")
 
 
-def is_tables(given: Any) -> bool:
+def is_tables(value: Any) -> bool:
     """Whether something holds tables of graphs that are made already: `batch.arrays`, or a scan on a batch, `op.at(batch)`."""
-    return isinstance(given, Arrays) or hasattr(given, "compilation")
+    return isinstance(value, Arrays) or hasattr(value, "compilation")
 
 
 def model_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes]) -> LoadedModel:
@@ -285,11 +285,11 @@ def _compare(
         return jax.ShapeDtypeStruct((*lead, *leaf.shape), jnp.dtype(leaf.dtype))
 
     fixed = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in weights]
-    given = [struct(leaf) for node in nodes for leaf in leaves_of(node)]
+    structs = [struct(leaf) for node in nodes for leaf in leaves_of(node)]
     results = [(tuple(map(str, (*lead, *leaf.shape))), leaf.dtype) for leaf in leaves_of(result)]
     if len(results) != len(exported.out_avals):
         raise ValueError("its program returns something else than its manifest says")
-    compare_program(exported, manifest, (fixed, given), results)
+    compare_program(exported, manifest, (fixed, structs), results)
 
 
 def _compare_recipes(path: str, recipes: Sequence[Recipe], stored: Sequence[Mapping[str, Any]], nodes: Sequence[Node]) -> None:
@@ -310,4 +310,4 @@ def _graph_nodes(node: Node) -> list[GraphNode]:
         case None | ArrayNode():
             return []
         case _:
-            return [leaf for part in node.parts for leaf in _graph_nodes(part)]
+            return [leaf for child in node.parts for leaf in _graph_nodes(child)]

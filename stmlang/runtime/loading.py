@@ -36,9 +36,9 @@ def load(path: str | PathLike[str]) -> LoadedScan | LoadedModel:
     place = file_path(path)
     with opened(place) as archive:
         manifest = _manifest(place, manifest_text(place, archive))
-        wanted = MEMBERS if manifest["kind"] == "scan" else MODEL_MEMBERS
-        members = members_of(place, archive, wanted)
-    for member in wanted:
+        names = MEMBERS if manifest["kind"] == "scan" else MODEL_MEMBERS
+        members = members_of(place, archive, names)
+    for member in names:
         if hashlib.sha256(members[member]).hexdigest() != manifest["sha256"].get(member):
             raise damaged(place, f"`{member}` is not what was written")
     made = scan_from if manifest["kind"] == "scan" else model_from

@@ -23,9 +23,9 @@ def require_mask(scan: Scan, nodes: tuple[int, ...], mask: Any, *, states: bool)
         message = f"scan `{scan.name}` runs on a {kind_of(scan.topology)}, and masks are for chains and grids"
         raise call_error("STM5210", message, help=help)
     if not is_array(mask) or mask.dtype != jnp.bool_:
-        given = f"an array of {mask.dtype}" if is_array(mask) else type(mask).__name__
+        mask_type = f"an array of {mask.dtype}" if is_array(mask) else type(mask).__name__
         help = "true for the nodes that count: `jnp.arange(time) < length`"
-        raise call_error("STM5210", f"`mask` must be an array of truth values, not {given}", help=help)
+        raise call_error("STM5210", f"`mask` must be an array of truth values, not {mask_type}", help=help)
     if tuple(mask.shape) != nodes:
         batched = mask.ndim == len(nodes) + 1 and tuple(mask.shape[1:]) == nodes
         help = "map over a batch of examples and their masks with `jax.vmap`" if batched else None

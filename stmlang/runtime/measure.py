@@ -124,7 +124,7 @@ def time_interleaved(
             samples[name].append(_sample(calls[name], counts[name]))
             if advance is not None:
                 advance()
-    return {name: Timing(tuple(found)) for name, found in samples.items()}
+    return {name: Timing(tuple(times)) for name, times in samples.items()}
 
 
 def _count(call: Call) -> int:
@@ -170,7 +170,7 @@ def scan_function(op: CompiledScan, mode: Mode, batch: int = 1) -> Callable[...,
         return op(*arguments) if batch == 1 else jax.vmap(op, in_axes=axes)(*arguments)
 
     def training(op: CompiledScan, arguments: tuple[Any, ...], cotangent: Array) -> tuple[Array, Any]:
-        return _with_gradients(lambda *given: forward(op, given), arguments, cotangent)
+        return _with_gradients(lambda *inputs: forward(op, inputs), arguments, cotangent)
 
     return forward if mode == "inference" else training
 

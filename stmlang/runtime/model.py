@@ -81,7 +81,7 @@ def export(
     graphs = _Graphs()
     arguments = cast(tuple[Any, ...], example) if isinstance(example, tuple) else (example,)
     named = dict(keywords or {})
-    nodes = [graphs.node(part, f"number {number} of the example") for number, part in enumerate(arguments)]
+    nodes = [graphs.node(argument, f"number {number} of the example") for number, argument in enumerate(arguments)]
     by_name = {name: graphs.node(named[name], f'`keywords["{name}"]`') for name in sorted(named)}
     if graphs.found:
         if isinstance(size, int):
@@ -119,20 +119,20 @@ def _exported(
 ) -> tuple[jax.export.Exported, dict[str, bytes]]:
     """The program and the members that hold it. What a model itself raises, it raises here as it would in a call."""
     fixed = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in call.weights.arrays]
-    jax.eval_shape(call.one, fixed, [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves])
+    jax.eval_shape(call.leaves, fixed, [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves])
 
-    def run(weights: list[Any], given: list[Any]) -> list[Any]:
-        return call.one(weights, given) if batch is None else jax.vmap(call.one, (None, 0))(weights, given)
+    def run(weights: list[Any], arrays: list[Any]) -> list[Any]:
+        return call.leaves(weights, arrays) if batch is None else jax.vmap(call.leaves, (None, 0))(weights, arrays)
 
     lead: tuple[Any, ...] = ()
     if batch is not None:
         lead = tuple(jax.export.symbolic_shape("batch")) if batch == "symbolic" else (batch,)
-    wanted = [jax.ShapeDtypeStruct((*lead, *leaf.shape), leaf.dtype) for leaf in leaves]
-    if not wanted:
+    structs = [jax.ShapeDtypeStruct((*lead, *leaf.shape), leaf.dtype) for leaf in leaves]
+    if not structs:
         raise call_error("STM5203", "the example holds no array", help="give one of what the model is called with")
     try:
         with without_locations():
-            exported = jax.export.export(jax.jit(run), platforms=list(platforms))(fixed, wanted)
+            exported = jax.export.export(jax.jit(run), platforms=list(platforms))(fixed, structs)
         members = program_members(exported, 1 if derivative else 0)
         refuse_effects(exported)
     except Exception as error:  # what a model does that no program can hold is of many kinds
@@ -181,8 +181,8 @@ class _Call:
     structure: Any
     result: Node = None
 
-    def one(self, weights: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        arguments, named = jax.tree.unflatten(self.structure, given)
+    def leaves(self, weights: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+        arguments, named = jax.tree.unflatten(self.structure, arrays)
         result = jax.tree.map(_array, self.weights.model(weights)(*arguments, **named))
         self.result = _Graphs().node(result, "the result")
         return jax.tree.leaves(result)
@@ -206,32 +206,34 @@ class _Graphs:
     def stored(self) -> dict[str, Any]:
         return {"sizes": self.sizes, "recipes": [Recipe.of(compilation).stored() for compilation in self.recipes]}
 
-    def node(self, part: Any, place: str) -> Node:
+    def node(self, example: Any, place: str) -> Node:
         """What stands in a place of an example. Raises SpecError (STM5203) for anything that holds more than arrays, and
         STM5010 for graphs of several batches."""
-        kind = type(part).__name__
-        fields: tuple[str, ...] = getattr(part, "_fields", ())
-        if part is None:
+        kind = type(example).__name__
+        fields: tuple[str, ...] = getattr(example, "_fields", ())
+        if example is None:
             return None
-        if isinstance(part, CompiledScan) and part.compilation.at_run_time:
-            self._one_batch(place, nodes=part.node_shape[0], edges=part.edge_count)
-            number = self.recipes.setdefault(part.compilation, len(self.recipes))
-            return GraphNode(number, tuple(_leaf(table) for table in jax.tree.leaves(part)))
-        if isinstance(part, Arrays):
-            self._one_batch(place, nodes=len(part.graph), edges=len(part.tail), graphs=len(part.graph_mask))
-            return GraphNode(None, tuple(_leaf(array) for array in part))
-        if is_array(part) or isinstance(part, jax.ShapeDtypeStruct):
-            if jnp.issubdtype(part.dtype, jax.dtypes.prng_key):
+        if isinstance(example, CompiledScan) and example.compilation.at_run_time:
+            self._one_batch(place, nodes=example.node_shape[0], edges=example.edge_count)
+            number = self.recipes.setdefault(example.compilation, len(self.recipes))
+            return GraphNode(number, tuple(_leaf(table) for table in jax.tree.leaves(example)))
+        if isinstance(example, Arrays):
+            self._one_batch(place, nodes=len(example.graph), edges=len(example.tail), graphs=len(example.graph_mask))
+            return GraphNode(None, tuple(_leaf(array) for array in example))
+        if is_array(example) or isinstance(example, jax.ShapeDtypeStruct):
+            if jnp.issubdtype(example.dtype, jax.dtypes.prng_key):
                 help = "use its data, `jax.random.key_data(key)`, and `jax.random.wrap_key_data(data)` in the model"
                 raise call_error("STM5203", f"{place} is a typed key of random numbers, and no plain array", help=help)
-            return _leaf(part)
-        if type(part) is dict and all(isinstance(key, str) for key in cast(dict[Any, Any], part)):
-            found = cast(dict[str, Any], part)
-            return DictNode(tuple(sorted(found)), tuple(self.node(found[key], f'{place}["{key}"]') for key in sorted(found)))
-        if isinstance(part, (list, tuple)) and (kind in ("list", "tuple") or fields):
-            inside = cast(Sequence[Any], part)
-            parts = tuple(self.node(value, f"{place}[{number}]") for number, value in enumerate(inside))
-            return SequenceNode(kind, fields, parts)
+            return _leaf(example)
+        if type(example) is dict and all(isinstance(key, str) for key in cast(dict[Any, Any], example)):
+            dictionary = cast(dict[str, Any], example)
+            return DictNode(
+                tuple(sorted(dictionary)), tuple(self.node(dictionary[key], f'{place}["{key}"]') for key in sorted(dictionary))
+            )
+        if isinstance(example, (list, tuple)) and (kind in ("list", "tuple") or fields):
+            inside = cast(Sequence[Any], example)
+            children = tuple(self.node(value, f"{place}[{number}]") for number, value in enumerate(inside))
+            return SequenceNode(kind, fields, children)
         help = "give arrays, or `jax.ShapeDtypeStruct(shape, dtype)`, in dictionaries with texts as keys, lists and tuples"
         raise call_error("STM5203", f"{place} must be an array or made of arrays, not {kind}", help=help)
 

@@ -79,7 +79,7 @@ class OpenScan:
     def at(self, nodes: Sequence[int]) -> CompiledScan:
         """The scan compiled for node arrays of a shape. Raises SpecError (STM5201) where the shape contradicts a bound axis."""
         shape, axes = node_shape(nodes), _axes(self.scan.topology)
-        fits = len(shape) == len(axes) and all(axis.size in (None, given) for axis, given in zip(axes, shape, strict=True))
+        fits = len(shape) == len(axes) and all(axis.size in (None, length) for axis, length in zip(axes, shape, strict=True))
         if not fits:
             names = ", ".join(axis.name if axis.size is None else str(axis.size) for axis in axes)
             message = f"node arrays of scan `{self.scan.name}` begin with the axes ({names}), not {shape}"
@@ -121,8 +121,8 @@ class OpenScan:
         if len(shape) < len(axes):
             names = ", ".join(axis.name for axis in axes)
             raise call_error("STM5201", f"an array of scan `{self.scan.name}` begins with the axes ({names}), not {shape}")
-        found = zip(axes, shape, strict=False)
-        return [self.lengths[axis.name].above(size) if axis.name in self.lengths else size for axis, size in found]
+        pairs = zip(axes, shape, strict=False)
+        return [self.lengths[axis.name].above(size) if axis.name in self.lengths else size for axis, size in pairs]
 
     def __call__(
         self,
@@ -146,9 +146,9 @@ class OpenScan:
         }
         query, mask = padded(q, sizes, mask, name="`q`")
         key, value = (padded(array, sizes, nodes=nodes, name=name)[0] for name, array in (("`k`", k), ("`v`", v)))
-        found = self.at(sizes)(query, key, value, wide, initial, return_state, mask)
+        result = self.at(sizes)(query, key, value, wide, initial, return_state, mask)
         cut = tuple(slice(size) for size in nodes)
-        return (found[0][cut], found[1]) if return_state else found[cut]
+        return (result[0][cut], result[1]) if return_state else result[cut]
 
     def reference(
         self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None, declared: bool = False

@@ -19,9 +19,9 @@ from stmlang.runtime.signature import call_error, flag
 from stmlang.strategies.registry import strategy_named
 
 
-def whole_number(given: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
     """A whole number as Python's own, numpy's and 8.0 included; None for anything else, truth values and arrays among it."""
-    number = plain(given)
+    number = plain(value)
     if isinstance(number, bool):
         return None
     if isinstance(number, float):
@@ -29,31 +29,31 @@ def whole_number(given: Any) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def positive(name: str, given: Any, largest: int | None = LARGEST) -> int:
+def positive(name: str, value: Any, largest: int | None = LARGEST) -> int:
     """A whole number from 1 on. Raises SpecError (STM5010) for anything else."""
-    number = whole_number(given)
+    number = whole_number(value)
     if number is not None and number > 0 and (largest is None or number <= largest):
         return number
     bound = "" if largest is None else " below 2^31"
-    raise call_error("STM5010", f"`{name}` must be a positive whole number{bound}, not {given!r:.80}")
+    raise call_error("STM5010", f"`{name}` must be a positive whole number{bound}, not {value!r:.80}")
 
 
-def word(name: str, given: Any, known: tuple[str, ...]) -> str:
+def word(name: str, value: Any, known: tuple[str, ...]) -> str:
     """One of a few words. Raises SpecError (STM5010) for anything else."""
-    if isinstance(given, str) and given in known:
-        return given
-    raise call_error("STM5010", f"unknown {name} {_shown(given)}", help=f"choose one of {', '.join(known)}")
+    if isinstance(value, str) and value in known:
+        return value
+    raise call_error("STM5010", f"unknown {name} {_shown(value)}", help=f"choose one of {', '.join(known)}")
 
 
-def _shown(given: Any) -> str:
-    return f"`{given}`" if isinstance(given, str) else f"{given!r:.80}, a {type(given).__name__}"
+def _shown(value: Any) -> str:
+    return f"`{value}`" if isinstance(value, str) else f"{value!r:.80}, a {type(value).__name__}"
 
 
-def target_name(given: Any) -> str:
+def target_name(value: Any) -> str:
     """The name of a machine to plan for. Raises SpecError (STM5009) for anything else."""
-    if isinstance(given, str) and given in target_names():
-        return given
-    raise call_error("STM5009", f"unknown target {_shown(given)}", help=f"choose one of {', '.join(target_names())}")
+    if isinstance(value, str) and value in target_names():
+        return value
+    raise call_error("STM5009", f"unknown target {_shown(value)}", help=f"choose one of {', '.join(target_names())}")
 
 
 def plain(size: Any) -> Any:
@@ -61,58 +61,58 @@ def plain(size: Any) -> Any:
     return cast(Any, size).item() if isinstance(size, np.generic) else size
 
 
-def node_shape(given: Any) -> tuple[Any, ...]:
+def node_shape(value: Any) -> tuple[Any, ...]:
     """The shape of node arrays. Raises SpecError (STM5201) for what is no sequence of numbers."""
-    if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-        return tuple(plain(size) for size in cast(Sequence[Any], given))
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return tuple(plain(size) for size in cast(Sequence[Any], value))
     raise call_error(
-        "STM5201", f"the shape of node arrays is a tuple of sizes, not {given!r:.80}", help="such as `x.shape[:-1]`"
+        "STM5201", f"the shape of node arrays is a tuple of sizes, not {value!r:.80}", help="such as `x.shape[:-1]`"
     )
 
 
-def spec_text(given: Any) -> str | Path:
+def spec_text(value: Any) -> str | Path:
     """What `compile` takes as a spec. Raises SpecError (STM5010) for what is neither a text nor a path."""
-    if isinstance(given, str):
-        return given
-    if isinstance(given, PathLike):
-        return Path(os.fsdecode(cast("PathLike[str]", given)))
+    if isinstance(value, str):
+        return value
+    if isinstance(value, PathLike):
+        return Path(os.fsdecode(cast("PathLike[str]", value)))
     raise call_error(
         "STM5010",
-        f"`source` must be a text or a path, not {type(given).__name__}",
+        f"`source` must be a text or a path, not {type(value).__name__}",
         help='give the spec itself, its path, or a name of the library: `stmlang.compile("std:plstm/image_p")`',
     )
 
 
-def file_path(given: Any) -> Path:
+def file_path(value: Any) -> Path:
     """The path of a file to read or write. Raises SpecError (STM5010) for what is none."""
-    if isinstance(given, (str, bytes, PathLike)):
-        name = os.fsdecode(cast(Any, given))
+    if isinstance(value, (str, bytes, PathLike)):
+        name = os.fsdecode(cast(Any, value))
         if "\0" not in name and name:
             return Path(name)
-    raise call_error("STM5010", f"`path` must name a file, not {given!r:.80}", help='give its path: `"scan.stmx"`')
+    raise call_error("STM5010", f"`path` must name a file, not {value!r:.80}", help='give its path: `"scan.stmx"`')
 
 
-def search_path(given: Any) -> tuple[Path, ...]:
+def search_path(value: Any) -> tuple[Path, ...]:
     """Folders to look for files in: one, or a sequence of them. Raises SpecError (STM5010) for what is no folder."""
-    if isinstance(given, (str, bytes, PathLike)):
-        found = (_folder(given),)
-    elif isinstance(given, Sequence):
-        found = tuple(_folder(part) for part in cast(Sequence[Any], given))
+    if isinstance(value, (str, bytes, PathLike)):
+        folders = (_folder(value),)
+    elif isinstance(value, Sequence):
+        folders = tuple(_folder(entry) for entry in cast(Sequence[Any], value))
     else:
-        raise call_error("STM5010", f"`path` must be a folder or a list of folders, not {given!r:.80}")
-    missing = next((folder for folder in found if not folder.is_dir()), None)
+        raise call_error("STM5010", f"`path` must be a folder or a list of folders, not {value!r:.80}")
+    missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
         help = "check it; it is taken from the current folder"
         raise call_error("STM5010", f"`path` names `{missing}`, which is no folder", help=help)
-    return found
+    return folders
 
 
-def _folder(given: Any) -> Path:
-    if isinstance(given, (str, bytes, PathLike)):
-        name = os.fsdecode(cast(Any, given))
+def _folder(value: Any) -> Path:
+    if isinstance(value, (str, bytes, PathLike)):
+        name = os.fsdecode(cast(Any, value))
         if "\0" not in name:
             return Path(name)
-    raise call_error("STM5010", f"`path` must be a folder or a list of folders, not {given!r:.80}")
+    raise call_error("STM5010", f"`path` must be a folder or a list of folders, not {value!r:.80}")
 
 
 def settings(config: Any) -> dict[str, ConfigValue] | None:
@@ -136,9 +136,9 @@ def _setting_name(name: Any) -> str:
 
 def _setting(name: Any, value: Any) -> ConfigValue:
     if isinstance(value, (tuple, list)):
-        parts = [whole_number(part) for part in cast(tuple[object, ...], value)]
-        if all(part is not None for part in parts):
-            return tuple(part for part in parts if part is not None)
+        numbers = [whole_number(entry) for entry in cast(tuple[object, ...], value)]
+        if all(number is not None for number in numbers):
+            return tuple(number for number in numbers if number is not None)
     number = whole_number(value)
     if number is None:
         message = f"the setting `{name}` must be a whole number or a tuple of them, not {value!r:.80}"
@@ -146,13 +146,13 @@ def _setting(name: Any, value: Any) -> ConfigValue:
     return number
 
 
-def type_name(given: Any) -> Any:
+def type_name(value: Any) -> Any:
     """The name of a data type of numpy's or JAX's, however it is given: `"bfloat16"`, `jnp.bfloat16`, `numpy.float32`,
     `x.dtype`. Anything else stays as it is."""
-    scalar = isinstance(given, cast(Any, type(jnp.float32))) or (
-        isinstance(given, type) and issubclass(cast(Any, given), np.generic)
+    scalar = isinstance(value, cast(Any, type(jnp.float32))) or (
+        isinstance(value, type) and issubclass(cast(Any, value), np.generic)
     )
-    return jnp.dtype(cast(Any, given)).name if scalar or isinstance(given, np.dtype) else cast(Any, given)
+    return jnp.dtype(cast(Any, value)).name if scalar or isinstance(value, np.dtype) else cast(Any, value)
 
 
 def call_options(
@@ -176,15 +176,15 @@ def call_options(
     )
 
 
-def export_batch(given: Any) -> int | Literal["symbolic"] | None:
+def export_batch(value: Any) -> int | Literal["symbolic"] | None:
     """The batch of an artifact. Raises SpecError (STM5010) for anything else than a size, "symbolic" or None."""
-    if given is None or (isinstance(given, str) and given == "symbolic"):
-        return cast(Any, given)
-    number = whole_number(given)
+    if value is None or (isinstance(value, str) and value == "symbolic"):
+        return cast(Any, value)
+    number = whole_number(value)
     if number is None or not 0 < number <= LARGEST:
         raise call_error(
             "STM5010",
-            f"`batch` must be a positive whole number below 2^31, not {given!r:.80}",
+            f"`batch` must be a positive whole number below 2^31, not {value!r:.80}",
             help='or "symbolic" for any size, or None for a program without a batch axis',
         )
     return number

@@ -84,8 +84,8 @@ def call_scan(
     again = compilation.request is not None
     results = _scan_call.bind(*map(_array, operands), call=call) if again else _evaluate(call, *operands)
     if on(CACHE) and not isinstance(results[0], Tracer):
-        seen = "compiled before" if evaluate_cache_size() == known else "compiled now"
-        CACHE.info("call of %r: %s", call.program, seen)
+        origin = "compiled before" if evaluate_cache_size() == known else "compiled now"
+        CACHE.info("call of %r: %s", call.program, origin)
     if not return_state:
         return results[0], None
     ports = jax.tree.structure(tuple(dict.fromkeys(shapes, 0) for shapes in compilation.signature.final))
@@ -134,12 +134,12 @@ def _abstract(*operands: Any, call: ScanCall) -> list[Any]:
     return [made_of(operands, out.shape, out.dtype) for out in outs]
 
 
-def _batch(data: Any, operands: Sequence[Any], axes: Sequence[Any], *, call: ScanCall) -> tuple[Any, Any]:
+def _batch(axis_data: Any, operands: Sequence[Any], axes: Sequence[Any], *, call: ScanCall) -> tuple[Any, Any]:
     mapped = any(axis is not None for axis in axes)
     if mapped:
         bound = call.bound or any(axis is not None for axis in axes[: call.held])
-        maps = (*call.maps, (tuple(axes), data.spmd_name))
-        call = replace(call, maps=maps, batch=call.batch * data.size, bound=bound)
+        maps = (*call.maps, (tuple(axes), axis_data.spmd_name))
+        call = replace(call, maps=maps, batch=call.batch * axis_data.size, bound=bound)
     results = _scan_call.bind(*operands, call=call)
     return results, [0 if mapped else None] * len(results)
 

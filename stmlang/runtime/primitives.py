@@ -70,16 +70,16 @@ def _apply(*operands: Array, stored: Stored) -> list[Array]:
 
 
 def _abstract(*operands: Any, stored: Stored) -> list[Any]:
-    given = [jax.ShapeDtypeStruct(operand.shape, operand.dtype) for operand in operands]
-    return [made_of(operands, out.shape, out.dtype) for out in jax.eval_shape(stored.function, given)]
+    structs = [jax.ShapeDtypeStruct(operand.shape, operand.dtype) for operand in operands]
+    return [made_of(operands, out.shape, out.dtype) for out in jax.eval_shape(stored.function, structs)]
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, stored: Stored) -> tuple[list[Array], list[Any]]:
-    found = stored(primals)
+    results = stored(primals)
     moving = [ad.instantiate_zeros(tangent) for tangent, array in zip(tangents, primals, strict=True) if is_float(array)]
-    outs = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in found if is_float(array))
+    outs = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in results if is_float(array))
     made = iter(_tangents.bind(*primals, *moving, held=len(primals), outs=outs, pull=stored.pull, error=stored.error))
-    return found, [next(made) if is_float(array) else _no_tangent(array) for array in found]
+    return results, [next(made) if is_float(array) else _no_tangent(array) for array in results]
 
 
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, stored: Stored) -> tuple[list[Array], list[int]]:
@@ -87,11 +87,11 @@ def _batch(operands: Sequence[Any], axes: Sequence[Any], *, stored: Stored) -> t
     whole = [in_front(operand, axis, size) for operand, axis in zip(operands, axes, strict=True)]
     if stored.symbolic:
         inner = whole[0].shape[1]
-        found = stored([array.reshape(size * inner, *array.shape[2:]) for array in whole])
-        found = [array.reshape(size, inner, *array.shape[1:]) for array in found]
+        results = stored([array.reshape(size * inner, *array.shape[2:]) for array in whole])
+        results = [array.reshape(size, inner, *array.shape[1:]) for array in results]
     else:
-        found = cast(list[Array], jax.lax.map(stored, whole))
-    return found, [0] * len(found)
+        results = cast(list[Array], jax.lax.map(stored, whole))
+    return results, [0] * len(results)
 
 
 _call.def_impl(_apply)
@@ -128,9 +128,9 @@ def _transpose(
 ) -> list[Any]:
     if pull is None:
         raise error()
-    found = pull([*operands[:held], *filled(cotangents, outs)])
-    wanted = map(ad.is_undefined_primal, operands[held:])
-    return [None] * held + [back if asked else None for back, asked in zip(found, wanted, strict=True)]
+    pulled = pull([*operands[:held], *filled(cotangents, outs)])
+    linear = map(ad.is_undefined_primal, operands[held:])
+    return [None] * held + [back if asked else None for back, asked in zip(pulled, linear, strict=True)]
 
 
 def _batch_tangents(
@@ -141,12 +141,12 @@ def _batch_tangents(
     moving = [in_front(array, axis, size) for array, axis in zip(operands[held:], axes[held:], strict=True)]
     whole = tuple(jax.ShapeDtypeStruct((size, *out.shape), out.dtype) for out in outs)
     over = None if pull is None else partial(_over_batch, pull, [*axes[:held], *(0 for _ in outs)])
-    found = _tangents.bind(*operands[:held], *moving, held=held, outs=whole, pull=over, error=error)
-    return found, [0] * len(found)
+    mapped = _tangents.bind(*operands[:held], *moving, held=held, outs=whole, pull=over, error=error)
+    return mapped, [0] * len(mapped)
 
 
-def _over_batch(pull: Program, axes: list[int | None], given: Flat) -> list[Array]:
-    return jax.vmap(pull, (axes,))(list(given))
+def _over_batch(pull: Program, axes: list[int | None], operands: Flat) -> list[Array]:
+    return jax.vmap(pull, (axes,))(list(operands))
 
 
 _tangents.def_impl(_asked)

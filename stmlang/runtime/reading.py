@@ -44,8 +44,8 @@ def compare_program(exported: jax.export.Exported, manifest: Mapping[str, Any], 
     leaves, structure = cast(tuple[list[Any], Any], jax.tree.flatten((arguments, {})))
     if structure != exported.in_tree or [described(leaf) for leaf in leaves] != [described(aval) for aval in exported.in_avals]:
         raise ValueError("its program takes other arguments than its manifest says")
-    found = [described(aval) for aval in exported.out_avals[: len(results)]]
-    if found != list(results):
+    exported_results = [described(aval) for aval in exported.out_avals[: len(results)]]
+    if exported_results != list(results):
         raise ValueError("its program returns something else than its manifest says")
     if list(exported.platforms) != manifest["platforms"]:
         raise ValueError("its program is for other platforms than its manifest says")
@@ -67,11 +67,11 @@ def described(array: Any) -> tuple[tuple[str, ...], str]:
 def check_platform(path: str, manifest: Mapping[str, Any]) -> None:
     """Raises SpecError (STM5310) where JAX runs on another platform than an artifact was compiled for."""
     platform = jax.default_backend()
-    here = "cuda" if platform == "gpu" else platform
-    if here not in manifest["platforms"]:
+    running = "cuda" if platform == "gpu" else platform
+    if running not in manifest["platforms"]:
         made = ", ".join(manifest["platforms"])
-        help = f"compile it for this platform: `stmlang compile --target {'cpu' if here == 'cpu' else 'gpu'} ...`"
+        help = f"compile it for this platform: `stmlang compile --target {'cpu' if running == 'cpu' else 'gpu'} ...`"
         if manifest["kind"] == "model":
-            help = f'export it for this platform too: `stmlang.export(..., platforms=[..., "{here}"])`'
-        message = f"artifact `{path}` was compiled for {made}; JAX runs on {here} here"
+            help = f'export it for this platform too: `stmlang.export(..., platforms=[..., "{running}"])`'
+        message = f"artifact `{path}` was compiled for {made}; JAX runs on {running} here"
         raise call_error("STM5310", message, help=help)

@@ -54,15 +54,15 @@ class Recipe:
     def _problem(self) -> Problem:
         return prepare(self.scan, self.call, room=self.room).problem
 
-    def tables(self, given: Batch) -> list[np.ndarray]:
+    def tables(self, graphs: Batch) -> list[np.ndarray]:
         """The tables of a batch in the recipe's room, in the order in which JAX flattens them. Raises SpecError (STM3407,
         STM3507) where a graph is none that the scan is for."""
         topology = self.scan.topology
         assert isinstance(topology, Runtime)
         if topology.tree:
-            refuse_branching(given.dags)
-        refuse_above_bounds(given.dags, topology.nodes, topology.edges)
-        return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, given.dag, self.choice).tables)]
+            refuse_branching(graphs.dags)
+        refuse_above_bounds(graphs.dags, topology.nodes, topology.edges)
+        return [np.asarray(table) for table in jax.tree.leaves(Program(self._problem, graphs.dag, self.choice).tables)]
 
     @property
     def probe(self) -> Batch:
@@ -76,11 +76,11 @@ class Recipe:
 
     def digest(self) -> str:
         """A hash of the tables of the probe."""
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         for table in self.tables(self.probe):
-            found.update(f"{table.dtype}{table.shape}".encode())
-            found.update(np.ascontiguousarray(table).tobytes())
-        return found.hexdigest()
+            hasher.update(f"{table.dtype}{table.shape}".encode())
+            hasher.update(np.ascontiguousarray(table).tobytes())
+        return hasher.hexdigest()
 
     def same(self, compilation: Compilation) -> bool:
         """Whether a scan was compiled for what this recipe is for, so that its tables are those of the recipe."""
@@ -102,6 +102,6 @@ def recipe_from(stored: Mapping[str, Any]) -> Recipe:
     scan = scan_from_json(stored["scan"])
     if not isinstance(scan.topology, Runtime):
         raise ValueError("the graphs of a scan do not come at run time")
-    call = Call(**{part.name: stored[part.name] for part in fields(Call)})
+    call = Call(**{field.name: stored[field.name] for field in fields(Call)})
     settings = stored_settings(stored["strategy"], stored["config"])
     return Recipe(scan, call, Choice(stored["strategy"], settings), Capacity(**stored["room"]))

@@ -63,15 +63,15 @@ def mapped(what: str) -> Advice:
     return Advice(f"scans and layers take one example: map over the batch with `jax.vmap`, `{call}`", (Call(call),))
 
 
-def shape_help(name: str, shape: Shape, given: Shape, what: str, padded: bool) -> Advice | None:
+def shape_help(name: str, shape: Shape, actual: Shape, what: str, padded: bool) -> Advice | None:
     """What to do about an array of another shape: map over a batch axis, or fill up what a batch of graphs takes.
 
     `what` is called with it; `padded` says that its graphs came at run time.
     """
-    lead = len(given) - len(shape)
-    if lead > 0 and given[lead:] == shape:
+    lead = len(actual) - len(shape)
+    if lead > 0 and actual[lead:] == shape:
         return mapped(what)
-    if not padded or len(given) != len(shape) or given[1:] != shape[1:]:
+    if not padded or len(actual) != len(shape) or actual[1:] != shape[1:]:
         return None
     kind = "edges" if "edge" in name else "nodes"
     words = f"a batch fills its graphs up: `batch.{kind}([{name}, ...])` lays out what each graph has, padding included"
@@ -81,70 +81,70 @@ def shape_help(name: str, shape: Shape, given: Shape, what: str, padded: bool) -
 def check_arguments(signature: Signature, inputs: Mapping[str, Any], gates: Any, initial: Any, *, padded: bool = False) -> None:
     """Raises SpecError (STM52xx) that names every argument that does not fit, what is expected, and what was given. `padded`
     says that the graphs came at run time, so that a batch lays the arrays out."""
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for name, shape in signature.inputs.items():
-        _check_array(found, name, shape, inputs[name], padded)
+        _check_array(diagnostics, name, shape, inputs[name], padded)
     leaves = _mapping(gates)
     if leaves is None:
         raise call_error("STM5203", f"`gates` must be a dictionary of arrays by leaf name, not {type(gates).__name__}")
-    _check_names(found, "gate leaf", signature.gates, leaves)
+    _check_names(diagnostics, "gate leaf", signature.gates, leaves)
     for name, shape in signature.gates.items():
         if name in leaves:
-            _check_array(found, f'gates["{name}"]', shape, leaves[name], padded)
+            _check_array(diagnostics, f'gates["{name}"]', shape, leaves[name], padded)
     if initial is not None:
-        _check_state(found, signature.initial, initial)
-    if found:
-        raise SpecError(found)
+        _check_state(diagnostics, signature.initial, initial)
+    if diagnostics:
+        raise SpecError(diagnostics)
 
 
-def _mapping(given: Any) -> Mapping[str, Any] | None:
-    return cast(Mapping[str, Any], given) if isinstance(given, Mapping) else None
+def _mapping(value: Any) -> Mapping[str, Any] | None:
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else None
 
 
-def _check_state(found: list[Diagnostic], expected: tuple[dict[str, Shape], ...], initial: Any) -> None:
+def _check_state(diagnostics: list[Diagnostic], expected: tuple[dict[str, Shape], ...], initial: Any) -> None:
     listed = isinstance(initial, (tuple, list))
-    parts = list(cast(Sequence[Any], initial)) if listed else None
-    if parts is None or len(parts) != len(expected):
-        given = type(initial).__name__ if parts is None else f"{len(parts)} of them"
-        message = f"`initial` must be a tuple with a dictionary for each of the {len(expected)} directions, not {given}"
-        found.append(Diagnostic("STM5204", message, None))
+    entries = list(cast(Sequence[Any], initial)) if listed else None
+    if entries is None or len(entries) != len(expected):
+        actual = type(initial).__name__ if entries is None else f"{len(entries)} of them"
+        message = f"`initial` must be a tuple with a dictionary for each of the {len(expected)} directions, not {actual}"
+        diagnostics.append(Diagnostic("STM5204", message, None))
         return
-    for number, (shapes, part) in enumerate(zip(expected, parts, strict=True)):
-        state = _mapping(part)
+    for number, (shapes, entry) in enumerate(zip(expected, entries, strict=True)):
+        state = _mapping(entry)
         if state is None:
-            found.append(Diagnostic("STM5204", f"`initial[{number}]` must be a dictionary of arrays by port name", None))
+            diagnostics.append(Diagnostic("STM5204", f"`initial[{number}]` must be a dictionary of arrays by port name", None))
             continue
-        _check_names(found, "port", shapes, state)
+        _check_names(diagnostics, "port", shapes, state)
         for port, shape in shapes.items():
             if port in state:
-                _check_array(found, f'initial[{number}]["{port}"]', shape, state[port])
+                _check_array(diagnostics, f'initial[{number}]["{port}"]', shape, state[port])
 
 
-def _check_names(found: list[Diagnostic], what: str, expected: Mapping[str, Shape], given: Mapping[str, Any]) -> None:
-    for name in given:
+def _check_names(diagnostics: list[Diagnostic], what: str, expected: Mapping[str, Shape], arrays: Mapping[str, Any]) -> None:
+    for name in arrays:
         if name not in expected:
             help = did_you_mean(name, expected) or f"there are: {', '.join(expected) or 'none'}"
-            found.append(Diagnostic("STM5202", f"there is no {what} `{name}`", None, help=help))
+            diagnostics.append(Diagnostic("STM5202", f"there is no {what} `{name}`", None, help=help))
     for name in expected:
-        if name not in given:
+        if name not in arrays:
             message = f"the {what} `{name}` is missing; its shape is {expected[name]}"
-            found.append(Diagnostic("STM5202", message, None))
+            diagnostics.append(Diagnostic("STM5202", message, None))
 
 
-def _check_array(found: list[Diagnostic], name: str, shape: Shape, array: Any, padded: bool = False) -> None:
+def _check_array(diagnostics: list[Diagnostic], name: str, shape: Shape, array: Any, padded: bool = False) -> None:
     kind = array_problem(f"`{name}`", array)
     if kind is not None:
-        found.append(kind)
-    given = tuple(array.shape) if is_array(array) else tuple(shape)
-    if given != tuple(shape):
-        help = shape_help(name, tuple(shape), given, "op", padded)
-        message = f"`{name}` must have the shape {tuple(shape)}, not {given}"
-        found.append(Diagnostic("STM5201", message, None, help=words_of(help), fixes=fixes_of(help)))
+        diagnostics.append(kind)
+    actual = tuple(array.shape) if is_array(array) else tuple(shape)
+    if actual != tuple(shape):
+        help = shape_help(name, tuple(shape), actual, "op", padded)
+        message = f"`{name}` must have the shape {tuple(shape)}, not {actual}"
+        diagnostics.append(Diagnostic("STM5201", message, None, help=words_of(help), fixes=fixes_of(help)))
 
 
-def is_array(given: Any) -> bool:
+def is_array(value: Any) -> bool:
     """Whether JAX takes something as an array: one of its own, traced ones included, or one of numpy's without a mask."""
-    return isinstance(given, (jax.Array, np.ndarray, np.generic)) and not isinstance(given, np.ma.MaskedArray)
+    return isinstance(value, (jax.Array, np.ndarray, np.generic)) and not isinstance(value, np.ma.MaskedArray)
 
 
 def array_problem(name: str, array: Any) -> Diagnostic | None:
@@ -176,8 +176,8 @@ def _has_jax_type(dtype: np.dtype[Any]) -> bool:
     return dtype.isnative and dtype.itemsize <= 8
 
 
-def flag(name: str, given: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
     """A truth value. Raises SpecError (STM5010) for anything else, which Python would take for one or the other."""
-    if isinstance(given, (bool, np.bool_)):
-        return bool(cast(Any, given))
-    raise call_error("STM5010", f"`{name}` must be True or False, not {given!r:.80}")
+    if isinstance(value, (bool, np.bool_)):
+        return bool(cast(Any, value))
+    raise call_error("STM5010", f"`{name}` must be True or False, not {value!r:.80}")

@@ -74,8 +74,8 @@ def leaves_of(node: Node) -> list[ArrayNode]:
             return [node]
         case GraphNode(tables=tables):
             return list(tables)
-        case DictNode(parts=parts) | SequenceNode(parts=parts):
-            return [leaf for part in parts for leaf in leaves_of(part)]
+        case DictNode(parts=children) | SequenceNode(parts=children):
+            return [leaf for child in children for leaf in leaves_of(child)]
         case _:
             assert_never(node)
 
@@ -89,13 +89,13 @@ def rebuilt(node: Node, leaves: Iterator[Any]) -> Any:
             return next(leaves)
         case GraphNode(tables=tables):
             return [next(leaves) for _ in tables]
-        case DictNode(keys=keys, parts=parts):
-            return {key: rebuilt(part, leaves) for key, part in zip(keys, parts, strict=True)}
-        case SequenceNode(name=name, fields=fields, parts=parts):
-            found = [rebuilt(part, leaves) for part in parts]
+        case DictNode(keys=keys, parts=children):
+            return {key: rebuilt(child, leaves) for key, child in zip(keys, children, strict=True)}
+        case SequenceNode(name=name, fields=fields, parts=children):
+            items = [rebuilt(child, leaves) for child in children]
             if fields:
-                return _named(name, fields)(*found)
-            return found if name == "list" else tuple(found)
+                return _named(name, fields)(*items)
+            return items if name == "list" else tuple(items)
         case _:
             assert_never(node)
 
@@ -114,14 +114,14 @@ def text(node: Node) -> str:
             return f"{dtype}{list(shape)}"
         case GraphNode():
             return "graphs"
-        case DictNode(keys=keys, parts=parts):
-            inside = (f'"{key}": {text(part)}' for key, part in zip(keys, parts, strict=True))
+        case DictNode(keys=keys, parts=children):
+            inside = (f'"{key}": {text(child)}' for key, child in zip(keys, children, strict=True))
             return "{" + ", ".join(inside) + "}"
-        case SequenceNode(name=name, fields=fields, parts=parts):
+        case SequenceNode(name=name, fields=fields, parts=children):
             if fields:
-                return f"{name}({', '.join(f'{key}={text(part)}' for key, part in zip(fields, parts, strict=True))})"
-            inside = ", ".join(map(text, parts))
-            return f"[{inside}]" if name == "list" else f"({inside}{',' * (len(parts) == 1)})"
+                return f"{name}({', '.join(f'{key}={text(child)}' for key, child in zip(fields, children, strict=True))})"
+            inside = ", ".join(map(text, children))
+            return f"[{inside}]" if name == "list" else f"({inside}{',' * (len(children) == 1)})"
         case _:
             assert_never(node)
 
@@ -134,85 +134,87 @@ def only_graphs(node: Node) -> bool:
     match node:
         case GraphNode():
             return True
-        case DictNode(parts=parts) | SequenceNode(parts=parts):
-            return bool(parts) and all(map(only_graphs, parts))
+        case DictNode(parts=children) | SequenceNode(parts=children):
+            return bool(children) and all(map(only_graphs, children))
         case _:
             return False
 
 
-def flattened(node: Node, given: Any, place: str, of: str) -> list[Given | GivenGraphs]:
+def flattened(node: Node, argument: Any, place: str, of: str) -> list[Given | GivenGraphs]:
     """What was given for a node, leaf after leaf: arrays, and whatever stands for graphs. A dictionary may stand for a named
     tuple, a list for a tuple. Raises SpecError (STM5311, STM5312) where it has another structure or another type of numbers;
     `place` and the artifact `of` which it is given are named."""
-    if only_graphs(node) and not _fits(node, given):
-        return [GivenGraphs(place, leaf, given) for leaf in _graphs(node)]
+    if only_graphs(node) and not _fits(node, argument):
+        return [GivenGraphs(place, leaf, argument) for leaf in _graphs(node)]
     inside: list[tuple[str, Any, Node]] = []
     match node:
         case None:
-            if given is not None:
-                raise _other(node, given, place, of)
+            if argument is not None:
+                raise _other(node, argument, place, of)
             return []
         case ArrayNode(dtype=dtype):
-            if not is_array(given):
-                raise _other(node, given, place, of)
-            if str(given.dtype) != dtype:
-                message = f"{place} of artifact `{of}` is {dtype}; given was {given.dtype}"
-                is_key = str(given.dtype).startswith("key<")
+            if not is_array(argument):
+                raise _other(node, argument, place, of)
+            if str(argument.dtype) != dtype:
+                message = f"{place} of artifact `{of}` is {dtype}; given was {argument.dtype}"
+                is_key = str(argument.dtype).startswith("key<")
                 help = "jax.random.key_data(key)" if is_key else f"jnp.asarray(x, jnp.{dtype})"
                 raise call_error("STM5311", message, help=f"convert it: `{help}`")
-            return [Given(place, node, given)]
+            return [Given(place, node, argument)]
         case GraphNode():
-            return [GivenGraphs(place, node, given)]
-        case DictNode(keys=keys, parts=parts):
-            if not isinstance(given, Mapping) or set(cast(Mapping[Any, Any], given)) != set(keys):
-                raise _other(node, given, place, of)
-            inside = [(f'{place}["{key}"]', given[key], part) for key, part in zip(keys, parts, strict=True)]
-        case SequenceNode(fields=fields, parts=parts):
-            if fields and isinstance(given, Mapping) and set(cast(Mapping[Any, Any], given)) == set(fields):
-                given = [given[field] for field in fields]
-            if not isinstance(given, (list, tuple)) or len(cast(Sequence[Any], given)) != len(parts):
-                raise _other(node, given, place, of)
-            names = [f".{field}" for field in fields] or [f"[{number}]" for number in range(len(parts))]
-            inside = list(zip([place + name for name in names], cast(Sequence[Any], given), parts, strict=True))
+            return [GivenGraphs(place, node, argument)]
+        case DictNode(keys=keys, parts=children):
+            if not isinstance(argument, Mapping) or set(cast(Mapping[Any, Any], argument)) != set(keys):
+                raise _other(node, argument, place, of)
+            inside = [(f'{place}["{key}"]', argument[key], child) for key, child in zip(keys, children, strict=True)]
+        case SequenceNode(fields=fields, parts=children):
+            if fields and isinstance(argument, Mapping) and set(cast(Mapping[Any, Any], argument)) == set(fields):
+                argument = [argument[field] for field in fields]
+            if not isinstance(argument, (list, tuple)) or len(cast(Sequence[Any], argument)) != len(children):
+                raise _other(node, argument, place, of)
+            names = [f".{field}" for field in fields] or [f"[{number}]" for number in range(len(children))]
+            inside = list(zip([place + name for name in names], cast(Sequence[Any], argument), children, strict=True))
         case _:
             assert_never(node)
-    return [leaf for name, value, part in inside for leaf in flattened(part, value, name, of)]
+    return [leaf for name, value, child in inside for leaf in flattened(child, value, name, of)]
 
 
-def _fits(node: Node, given: Any) -> bool:
+def _fits(node: Node, argument: Any) -> bool:
     """Whether something has the outer form of a node of graphs, so that its parts stand for those of the node."""
     match node:
         case DictNode():
-            return isinstance(given, Mapping)
-        case SequenceNode(name=name, fields=fields, parts=parts):
+            return isinstance(argument, Mapping)
+        case SequenceNode(name=name, fields=fields, parts=children):
             if fields:
-                return isinstance(given, Mapping) or getattr(given, "_fields", None) == fields
-            listed = isinstance(given, tuple) or (name == "list" and isinstance(given, list) and not _are_graphs(given))
-            return listed and len(cast(Sequence[Any], given)) == len(parts)
+                return isinstance(argument, Mapping) or getattr(argument, "_fields", None) == fields
+            listed = isinstance(argument, tuple) or (
+                name == "list" and isinstance(argument, list) and not _are_graphs(argument)
+            )
+            return listed and len(cast(Sequence[Any], argument)) == len(children)
         case _:
             return False
 
 
-def _are_graphs(given: Any) -> bool:
-    return all(isinstance(graph, DAG) for graph in given)
+def _are_graphs(argument: Any) -> bool:
+    return all(isinstance(graph, DAG) for graph in argument)
 
 
 def _graphs(node: Node) -> list[GraphNode]:
     match node:
         case GraphNode():
             return [node]
-        case DictNode(parts=parts) | SequenceNode(parts=parts):
-            return [leaf for part in parts for leaf in _graphs(part)]
+        case DictNode(parts=children) | SequenceNode(parts=children):
+            return [leaf for child in children for leaf in _graphs(child)]
         case _:
             return []
 
 
-def _other(node: Node, given: Any, place: str, of: str) -> Exception:
-    shown = type(given).__name__
-    if isinstance(given, Mapping):
-        shown = "a dictionary of [" + ", ".join(f"`{key}`" for key in cast(Mapping[Any, Any], given)) + "]"
-    elif isinstance(given, (list, tuple)):
-        shown = f"a {shown} of {len(cast(Sequence[Any], given))}"
+def _other(node: Node, argument: Any, place: str, of: str) -> Exception:
+    shown = type(argument).__name__
+    if isinstance(argument, Mapping):
+        shown = "a dictionary of [" + ", ".join(f"`{key}`" for key in cast(Mapping[Any, Any], argument)) + "]"
+    elif isinstance(argument, (list, tuple)):
+        shown = f"a {shown} of {len(cast(Sequence[Any], argument))}"
     message = f"{place} of artifact `{of}` is {text(node):.200}; given was {shown}"
     return call_error("STM5312", message, help="give arrays in the structure of the example that it was exported with")
 
@@ -229,10 +231,10 @@ def stored(node: Node) -> Any:
             return {"is": "array", "shape": list(shape), "dtype": dtype}
         case GraphNode(recipe=recipe, tables=tables):
             return {"is": "graphs", "recipe": recipe, "tables": [stored(table) for table in tables]}
-        case DictNode(keys=keys, parts=parts):
-            return {"is": "dict", "keys": list(keys), "parts": [stored(part) for part in parts]}
-        case SequenceNode(name=name, fields=fields, parts=parts):
-            return {"is": "sequence", "name": name, "fields": list(fields), "parts": [stored(part) for part in parts]}
+        case DictNode(keys=keys, parts=children):
+            return {"is": "dict", "keys": list(keys), "parts": [stored(child) for child in children]}
+        case SequenceNode(name=name, fields=fields, parts=children):
+            return {"is": "sequence", "name": name, "fields": list(fields), "parts": [stored(child) for child in children]}
         case _:
             assert_never(node)
 
@@ -245,12 +247,12 @@ def node_from(value: Any) -> Node:
         case {"is": "array", "shape": shape, "dtype": str(dtype)}:
             return ArrayNode(tuple(_size(size) for size in _listed(shape)), dtype)
         case {"is": "graphs", "recipe": int() | None as recipe, "tables": tables}:
-            found = [node_from(table) for table in _listed(tables)]
-            return GraphNode(recipe, tuple(table for table in found if isinstance(table, ArrayNode)))
-        case {"is": "dict", "keys": keys, "parts": parts}:
-            return DictNode(_names(keys), tuple(map(node_from, _listed(parts))))
-        case {"is": "sequence", "name": str(name), "fields": fields, "parts": parts}:
-            return SequenceNode(name, _names(fields), tuple(map(node_from, _listed(parts))))
+            nodes = [node_from(table) for table in _listed(tables)]
+            return GraphNode(recipe, tuple(table for table in nodes if isinstance(table, ArrayNode)))
+        case {"is": "dict", "keys": keys, "parts": children}:
+            return DictNode(_names(keys), tuple(map(node_from, _listed(children))))
+        case {"is": "sequence", "name": str(name), "fields": fields, "parts": children}:
+            return SequenceNode(name, _names(fields), tuple(map(node_from, _listed(children))))
         case _:
             raise ValueError(f"{value!r:.40} is no part of a signature")
 

@@ -101,10 +101,10 @@ class Tuner:
         programs = {self._base[0]: self._base[1], **self._programs}
         if len(programs) < 2:
             return
-        found = time_interleaved({label: program.run for label, program in programs.items()}, REPEATS, seconds=seconds)
-        base = found[self._base[0]]
+        timings = time_interleaved({label: program.run for label, program in programs.items()}, REPEATS, seconds=seconds)
+        base = timings[self._base[0]]
         for number, trial in enumerate(self.trials):
-            own = found.get(trial.measured.label)
+            own = timings.get(trial.measured.label)
             if own is not None and own.noise(base) <= trial.measured.noise:
                 times = {"seconds": own.median, "ratio": own.ratio(base), "noise": own.noise(base), "turns": len(own.samples)}
                 self.trials[number] = Trial(trial.estimate, replace(trial.measured, **times))
@@ -135,17 +135,17 @@ class Tuner:
         """A candidate's times and the baseline's, which it becomes if there is none yet."""
         base, other = self._base or (label, program)
         seconds = max(0.0, min(TIMING_SECONDS, self._spent_at - time.perf_counter()))
-        found = time_interleaved({label: program.run, base: other.run}, REPEATS, seconds=seconds)
+        timings = time_interleaved({label: program.run, base: other.run}, REPEATS, seconds=seconds)
         self._base, self._programs[label] = (base, other), program
-        return found[label], found[base]
+        return timings[label], timings[base]
 
     def _keep(self) -> None:
         """Write what there is, once anything has been timed."""
         if self._base is None:
             return
-        found = [trial.measured for trial in self.trials]
+        measured = [trial.measured for trial in self.trials]
         try:
-            self.record = keep(self.key, self._base[0], self.checked, found, self.order, self.previous)
+            self.record = keep(self.key, self._base[0], self.checked, measured, self.order, self.previous)
         except OSError as error:
             raise cannot_keep(error) from None
 

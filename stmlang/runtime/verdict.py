@@ -106,8 +106,8 @@ class Inspector:
                 continue
             small = compiled(self.small, plan)
             program = scan_program(small, self.small.problem.mode, 1, self.seed)
-            found = self._oracle(small, program).fault(program, 1)
-            return f"{found} at {_size(self.small)}" if found else ""
+            fault = self._oracle(small, program).fault(program, 1)
+            return f"{fault} at {_size(self.small)}" if fault else ""
         return ""
 
     def _rival_fault(self, op: CompiledScan, program: Built) -> str:
@@ -118,8 +118,8 @@ class Inspector:
             rival = next((entry for entry in self.rivals if entry.candidate.strategy == name), None)
             if name == own or rival is None or rival.seconds > RIVAL_SECONDS:
                 continue
-            wanted, noise = self._opinion(op, rival)
-            fault = _compare(self._outputs(program), wanted, noise, 10 * TOLERANCE[op.dtype])
+            opinion, noise = self._opinion(op, rival)
+            fault = _compare(self._outputs(program), opinion, noise, 10 * TOLERANCE[op.dtype])
             return f"{fault}, says `{name}`" if fault else ""
         return ""
 
@@ -129,22 +129,22 @@ class Inspector:
         if name not in self._opinions:
             other = compiled(self.prepared, rechosen(op.plan, rival))
             program = scan_program(other, self.prepared.problem.mode, self.batch, self.seed)
-            wanted = self._outputs(program)
-            noise = dict.fromkeys(wanted, 0.0)
+            outputs = self._outputs(program)
+            noise = dict.fromkeys(outputs, 0.0)
             if op.dtype != "bfloat16":  # there the last bit is what the tolerance allows
-                given = program.arguments[1]
-                moved = jax.tree.map(_like, _rounded(given, op.dtype, self.seed), given)
-                noise = jax.tree.map(_error, self._outputs(program, moved), wanted)
-            self._opinions[name] = wanted, noise
+                arguments = program.arguments[1]
+                moved = jax.tree.map(_like, _rounded(arguments, op.dtype, self.seed), arguments)
+                noise = jax.tree.map(_error, self._outputs(program, moved), outputs)
+            self._opinions[name] = outputs, noise
         return self._opinions[name]
 
     def _outputs(self, program: Built, arguments: Tree = None) -> Outputs:
         """The result, and the gradients if there are any, by name, as numpy arrays."""
-        op, given, *rest = program.arguments
-        found: Any = jax.device_get(program.call(op, given if arguments is None else arguments, *rest))
+        op, default, *rest = program.arguments
+        computed: Any = jax.device_get(program.call(op, default if arguments is None else arguments, *rest))
         if not self.training:
-            return {"result": found}
-        h, (q, k, v, gates) = found
+            return {"result": computed}
+        h, (q, k, v, gates) = computed
         named = {f"gradient of `{name}`": array for name, array in {"q": q, "k": k, "v": v, **gates}.items()}
         return {"result": h, **named}
 
@@ -175,8 +175,8 @@ class Oracle:
         q, k, v, gates = _last(op, gradients, batch)
         pairs = [(q, self.along.q), (k, self.along.k), (v, self.along.v)]
         pairs += [(gates[name], change) for name, change in self.along.gates.items()]
-        found = sum(float(np.vdot(_wide(gradient), _wide(change))) for gradient, change in pairs)
-        error = abs(found - self.slope) / (abs(self.slope) or 1.0)
+        slope = sum(float(np.vdot(_wide(gradient), _wide(change))) for gradient, change in pairs)
+        error = abs(slope - self.slope) / (abs(self.slope) or 1.0)
         return self._result_fault(h, batch) or _words("gradients", error, self.slope_allowed)
 
     def _result_fault(self, h: Array, batch: int) -> str:
@@ -186,7 +186,7 @@ class Oracle:
 def oracle(op: CompiledScan, arguments: Tree, training: bool, seed: int) -> Oracle:
     """Ask the reference, once with the arguments and once with others that differ in the last bit."""
     scan, dag, tolerance = op.scan, op.dag, TOLERANCE[op.dtype]
-    points = [Arguments(*given) for given in (jax.tree.map(_wide, arguments), _rounded(arguments, op.dtype, seed))]
+    points = [Arguments(*point) for point in (jax.tree.map(_wide, arguments), _rounded(arguments, op.dtype, seed))]
     h, moved = (reference(scan, dag, point.q, point.k, point.v, point.gates).h for point in points)
     allowed = max(tolerance, NOISE * _error(moved, h))
     generator = np.random.default_rng(seed + 1)
@@ -233,17 +233,17 @@ def _wide(array: Any) -> np.ndarray:
     return np.asarray(array).astype(np.float64)
 
 
-def _error(found: Any, wanted: Any) -> float:
+def _error(computed: Any, expected: Any) -> float:
     """The largest difference, relative to the largest number wanted; infinite where a number is none."""
-    found, wanted = _wide(found), _wide(wanted)
-    scale = float(np.abs(wanted).max(initial=0.0)) or 1.0
-    error = float(np.abs(found - wanted).max(initial=0.0)) / scale
+    computed, expected = _wide(computed), _wide(expected)
+    scale = float(np.abs(expected).max(initial=0.0)) or 1.0
+    error = float(np.abs(computed - expected).max(initial=0.0)) / scale
     return error if np.isfinite(error) else float("inf")
 
 
-def _compare(found: Outputs, wanted: Outputs, noise: dict[str, float], tolerance: float) -> str:
-    for name, array in wanted.items():
-        if fault := _words(name, _error(found[name], array), max(tolerance, NOISE * noise[name])):
+def _compare(computed: Outputs, expected: Outputs, noise: dict[str, float], tolerance: float) -> str:
+    for name, array in expected.items():
+        if fault := _words(name, _error(computed[name], array), max(tolerance, NOISE * noise[name])):
             return fault
     return ""
 
