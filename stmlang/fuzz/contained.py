@@ -75,16 +75,16 @@ def _graphs(topology: Topology) -> st.SearchStrategy[tuple[Listed, ...] | None]:
 
 def _sizes(scan: Scan) -> dict[str, int]:
     """The names of a scan's sizes, and the largest that each is to have."""
-    found = {"heads": WIDEST, "key": WIDEST, "value": WIDEST} | ({"track": WIDEST} if scan.track > 1 else {})
+    sizes = {"heads": WIDEST, "key": WIDEST, "value": WIDEST} | ({"track": WIDEST} if scan.track > 1 else {})
     for factor in _factors(scan.topology):
         match factor:
             case Regular(axes=axes):
-                found |= {axis.name: LONGEST if len(axes) == 1 else LONGEST - len(axes) for axis in axes}
+                sizes |= {axis.name: LONGEST if len(axes) == 1 else LONGEST - len(axes) for axis in axes}
             case CompleteTree():
-                found |= {"arity": WIDEST, "depth": DEEPEST}
+                sizes |= {"arity": WIDEST, "depth": DEEPEST}
             case _:
                 pass
-    return found
+    return sizes
 
 
 def _factors(topology: Topology) -> tuple[Topology, ...]:
@@ -104,8 +104,12 @@ def contained(spec: Spec, settings: Values, search_path: Sequence[Path] = ()) ->
     head = _head(item, scan, settings)
     whole = replace(item, parameters=head, topology=_written(scan.topology), body=_renamed(item.body, called, module))
     definitions = [
-        replace(one.item, name=_name(name, one.item.span), value=_renamed(one.item.value, called, one.module))
-        for name, one in called.items()
+        replace(
+            definition.item,
+            name=_name(name, definition.item.span),
+            value=_renamed(definition.item.value, called, definition.module),
+        )
+        for name, definition in called.items()
     ]
     return write_file(tree.File(spec.source, (*definitions, whole), ()))
 
@@ -115,16 +119,16 @@ def contained(spec: Spec, settings: Values, search_path: Sequence[Path] = ()) ->
 
 def _called(module: Module, item: tree.ScanItem) -> dict[str, Definition]:
     """The definitions that a scan needs, by names that no two share."""
-    found: dict[str, Definition] = {}
+    definitions: dict[str, Definition] = {}
     pending = [(module, item.body)]
     while pending:
-        place, part = pending.pop()
-        for call in _calls(part):
-            one = place.names.get(call.function.text)
-            if isinstance(one, Definition) and all(one.item is not other.item for other in found.values()):
-                found[_free(call.function.text, found)] = one
-                pending.append((one.module, cast(Any, one.item.value)))
-    return found
+        place, expression = pending.pop()
+        for call in _calls(expression):
+            definition = place.names.get(call.function.text)
+            if isinstance(definition, Definition) and all(definition.item is not other.item for other in definitions.values()):
+                definitions[_free(call.function.text, definitions)] = definition
+                pending.append((definition.module, cast(Any, definition.item.value)))
+    return definitions
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:
@@ -134,9 +138,9 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
     return shown
 
 
-def _calls(part: Any) -> Iterator[tree.Call]:
+def _calls(root: Any) -> Iterator[tree.Call]:
     """Every call in a part of a tree, the outer ones first."""
-    pending = [part]
+    pending = [root]
     while pending:
         node = pending.pop()
         if isinstance(node, tree.Call):
@@ -147,21 +151,21 @@ def _calls(part: Any) -> Iterator[tree.Call]:
             pending += [getattr(node, entry.name) for entry in reversed(fields(node))]
 
 
-def _renamed(part: Node, called: Mapping[str, Definition], module: Module) -> Node:
+def _renamed(node: Node, called: Mapping[str, Definition], module: Module) -> Node:
     """A part of a tree with every call of a definition by its new name."""
 
     def name(call: tree.Call) -> tree.Call:
-        one = module.names.get(call.function.text)
-        shown = [key for key, other in called.items() if isinstance(one, Definition) and other.item is one.item]
+        definition = module.names.get(call.function.text)
+        shown = [key for key, other in called.items() if isinstance(definition, Definition) and other.item is definition.item]
         return replace(call, function=_name(shown[0], call.span)) if shown else call
 
-    return cast(Node, _changed(part, name))
+    return cast(Node, _changed(node, name))
 
 
 def _changed(node: Any, change: Callable[[tree.Call], tree.Call]) -> Any:
     """A part of a tree, rebuilt with its calls changed."""
     if isinstance(node, tuple):
-        return tuple(_changed(part, change) for part in cast("tuple[Any, ...]", node))
+        return tuple(_changed(element, change) for element in cast("tuple[Any, ...]", node))
     if not is_dataclass(node) or isinstance(node, (Span, type)):
         return node
     rebuilt: Any = replace(node, **{entry.name: _changed(getattr(node, entry.name), change) for entry in fields(node)})

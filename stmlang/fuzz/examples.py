@@ -29,9 +29,9 @@ class _Fails(Exception):
 
 def example(strategy: SearchStrategy[Example], start: int, number: int) -> Example | None:
     """The example of a number under a seed, or None where the bytes for it make none."""
-    found: list[Example] = []
-    _explorer(strategy, found.append, None).hypothesis.fuzz_one_input(_bytes(start, number))
-    return found[0] if found else None
+    examples: list[Example] = []
+    _explorer(strategy, examples.append, None).hypothesis.fuzz_one_input(_bytes(start, number))
+    return examples[0] if examples else None
 
 
 def shrink(strategy: SearchStrategy[Example], start: int, number: int, fails: Callable[[Example], bool], most: int) -> None:
@@ -41,10 +41,10 @@ def shrink(strategy: SearchStrategy[Example], start: int, number: int, fails: Ca
     """
     known: dict[Any, bool] = {}
 
-    def attempt(found: Example) -> None:
-        key = repr(found)
+    def attempt(candidate: Example) -> None:
+        key = repr(candidate)
         if key not in known:
-            known[key] = not known or (len(known) < most and fails(found))
+            known[key] = not known or (len(known) < most and fails(candidate))
         if known[key]:
             raise _Fails
 
@@ -68,8 +68,8 @@ def _explorer(strategy: SearchStrategy[Any], body: Callable[[Any], None], databa
     )
     @seed(0)
     @given(strategy)
-    def explorer(found: Any) -> None:
-        body(found)
+    def explorer(drawn: Any) -> None:
+        body(drawn)
 
     return explorer
 

@@ -78,13 +78,13 @@ def _examined(source: SourceFile) -> Examined:
 def answers(data: bytes) -> Finding | None:
     """The front end raises nothing but `SpecError`, at every door: reading, parsing, checking, formatting, showing."""
     try:
-        found = _read(data)
-        if found.source is not None:
-            _formatted(found.source)
-        if found.file is not None:
-            show_tree(found.file)
-        if found.scan is not None:
-            show_scan(found.scan)
+        reading = _read(data)
+        if reading.source is not None:
+            _formatted(reading.source)
+        if reading.file is not None:
+            show_tree(reading.file)
+        if reading.scan is not None:
+            show_scan(reading.scan)
     except Exception as error:
         return _raised("answers", error)
     return None
@@ -92,40 +92,44 @@ def answers(data: bytes) -> Finding | None:
 
 def reports(data: bytes) -> Finding | None:
     """Every diagnostic has a code of the table, a place inside a text, stands once and in order, and can be rendered."""
-    found = _read(data)
-    errors = [one for one in found.diagnostics if one.severity is Severity.ERROR]
-    if (found.scan is None) != bool(errors):
-        return _objection("reports", f"{len(errors)} errors, and {'no' if found.scan is None else 'a'} scan")
-    if len(set(found.diagnostics)) != len(found.diagnostics):
+    reading = _read(data)
+    errors = [diagnostic for diagnostic in reading.diagnostics if diagnostic.severity is Severity.ERROR]
+    if (reading.scan is None) != bool(errors):
+        return _objection("reports", f"{len(errors)} errors, and {'no' if reading.scan is None else 'a'} scan")
+    if len(set(reading.diagnostics)) != len(reading.diagnostics):
         return _objection("reports", "a diagnostic stands twice")
-    starts = [one.span.start for one in found.diagnostics if one.span is not None and one.span.file is found.source]
+    starts = [
+        diagnostic.span.start
+        for diagnostic in reading.diagnostics
+        if diagnostic.span is not None and diagnostic.span.file is reading.source
+    ]
     if starts != sorted(starts):
         return _objection("reports", "diagnostics are not in the order of the text")
-    for one in found.diagnostics:
-        for fault in _faults(one):
-            return _objection("reports", f"{one.code}: {fault}")
+    for diagnostic in reading.diagnostics:
+        for fault in _faults(diagnostic):
+            return _objection("reports", f"{diagnostic.code}: {fault}")
     return None
 
 
-def _faults(one: Diagnostic) -> Iterator[str]:
+def _faults(diagnostic: Diagnostic) -> Iterator[str]:
     """What is wrong with a diagnostic."""
-    if one.code not in CODES:
+    if diagnostic.code not in CODES:
         yield "not in the table of codes"
-    if not one.message.strip() or one.help == "" or not all(one.notes):
+    if not diagnostic.message.strip() or diagnostic.help == "" or not all(diagnostic.notes):
         yield "it says nothing"
-    if one.span is None and one.code not in _ABOVE_A_PLACE:
+    if diagnostic.span is None and diagnostic.code not in _ABOVE_A_PLACE:
         yield "it has no place"
-    for span in (*([one.span] if one.span else []), *(label.span for label in one.labels)):
+    for span in (*([diagnostic.span] if diagnostic.span else []), *(label.span for label in diagnostic.labels)):
         if not 0 <= span.start <= span.end <= len(span.file.text):
             yield f"the place {span.start} to {span.end} is outside of the text"
-    shown = render(one)
-    if render(one, colour=True).count("\n") != shown.count("\n"):
+    shown = render(diagnostic)
+    if render(diagnostic, colour=True).count("\n") != shown.count("\n"):
         yield "colours change the lines"
     if not all(line.isprintable() for line in shown.split("\n")):
         yield "what is shown holds characters that a terminal would obey"
-    if one.span is not None and "^" not in shown:
+    if diagnostic.span is not None and "^" not in shown:
         yield "no caret is shown"
-    if json.loads(json.dumps(to_json(one)))["code"] != one.code:
+    if json.loads(json.dumps(to_json(diagnostic)))["code"] != diagnostic.code:
         yield "as data it has another code"
 
 
@@ -134,12 +138,12 @@ def in_time(data: bytes) -> Finding | None:
     start = thread_time()
     try:
         source = decode(data, _NAME)
-        for one in _examined(source).diagnostics:
-            render(one)
+        for diagnostic in _examined(source).diagnostics:
+            render(diagnostic)
         format_source(source)
     except SpecError as error:
-        for one in error.diagnostics:
-            render(one)
+        for diagnostic in error.diagnostics:
+            render(diagnostic)
     spent = thread_time() - start
     return Finding("in_time", "", f"{len(data):,} bytes took {spent:.1f} s", spent, SECONDS) if spent > SECONDS else None
 
@@ -149,17 +153,17 @@ def in_time(data: bytes) -> Finding | None:
 
 def formats(data: bytes) -> Finding | None:
     """The formatter keeps the tree and the comments, and leaves alone what it made; a bad text is refused by it, too."""
-    found = _read(data)
-    if found.source is None:
+    reading = _read(data)
+    if reading.source is None:
         return None
-    text = _formatted(found.source)
-    if found.file is None or text is None:
+    text = _formatted(reading.source)
+    if reading.file is None or text is None:
         return None if text is None else _objection("formats", "a text that does not parse is formatted")
     again = SourceFile(_NAME, text)
-    difference = _difference(found.file, again)
+    difference = _difference(reading.file, again)
     if difference is not None:
         return _objection("formats", f"formatting {difference}")
-    if [comment.text for comment in found.file.comments] != [comment.text for comment in parse(again).comments]:
+    if [comment.text for comment in reading.file.comments] != [comment.text for comment in parse(again).comments]:
         return _objection("formats", "formatting changes the comments")
     if format_source(again) != text:
         return _objection("formats", "formatting twice changes the text twice")
@@ -168,10 +172,10 @@ def formats(data: bytes) -> Finding | None:
 
 def reads_back(data: bytes) -> Finding | None:
     """The tree, written as a text, is read as the same tree."""
-    found = _read(data)
-    if found.file is None:
+    reading = _read(data)
+    if reading.file is None:
         return None
-    difference = _difference(found.file, SourceFile(_NAME, write_file(found.file)))
+    difference = _difference(reading.file, SourceFile(_NAME, write_file(reading.file)))
     return None if difference is None else _objection("reads_back", f"writing the tree {difference}")
 
 
@@ -187,14 +191,14 @@ _LAYOUTS: Mapping[str, Callable[[str], str]] = {
 
 def layout_is_free(data: bytes) -> Finding | None:
     """How lines end, whether the last one does, blanks behind lines and a byte order mark change nothing of a tree."""
-    found = _read(data)
-    if found.file is None or found.source is None:
+    reading = _read(data)
+    if reading.file is None or reading.source is None:
         return None
     for name, change in _LAYOUTS.items():
-        difference = _difference(found.file, SourceFile(_NAME, change(found.source.text)))
+        difference = _difference(reading.file, SourceFile(_NAME, change(reading.source.text)))
         if difference is not None:
             return _objection("layout_is_free", f"{name} {difference}")
-    if decode(b"\xef\xbb\xbf" + found.source.text.encode(), _NAME).text != found.source.text:
+    if decode(b"\xef\xbb\xbf" + reading.source.text.encode(), _NAME).text != reading.source.text:
         return _objection("layout_is_free", "a byte order mark changes the text")
     return None
 
@@ -204,18 +208,18 @@ def layout_is_free(data: bytes) -> Finding | None:
 
 def keeps_its_type(data: bytes) -> Finding | None:
     """A right text is a scan that fits together; formatted, or written from its tree, it is the same scan."""
-    found = _read(data)
-    if found.scan is None or found.file is None or found.source is None:
+    reading = _read(data)
+    if reading.scan is None or reading.file is None or reading.source is None:
         return None
     try:
-        verify(found.scan)
+        verify(reading.scan)
     except AssertionError as error:
         return _objection("keeps_its_type", f"the scan does not fit together: {error}")
-    shown = show_scan(found.scan)
-    for how, text in (("formatted", format_source(found.source)), ("written from its tree", write_file(found.file))):
+    shown = show_scan(reading.scan)
+    for how, text in (("formatted", format_source(reading.source)), ("written from its tree", write_file(reading.file))):
         examined = _examined(SourceFile(_NAME, text))
         if examined.scan is None:
-            codes = ", ".join(one.code for one in examined.diagnostics)
+            codes = ", ".join(diagnostic.code for diagnostic in examined.diagnostics)
             return _objection("keeps_its_type", f"{how}, the text is refused: {codes}")
         if show_scan(examined.scan) != shown:
             return _objection("keeps_its_type", f"{how}, the text is another scan")
@@ -224,15 +228,15 @@ def keeps_its_type(data: bytes) -> Finding | None:
 
 def is_analysed(data: bytes) -> Finding | None:
     """The facts about a right text's scan are found, or refused with a diagnostic; the scan to compile fits together."""
-    found = _read(data)
-    if found.scan is None or _reads_files(found.scan.topology):
+    reading = _read(data)
+    if reading.scan is None or _reads_files(reading.scan.topology):
         return None
     try:
-        facts = analyse(found.scan)
+        facts = analyse(reading.scan)
         verify(facts.scan)
         show_facts(facts)
     except SpecError as error:
-        faults = [fault for one in error.diagnostics for fault in _faults(one)]
+        faults = [fault for diagnostic in error.diagnostics for fault in _faults(diagnostic)]
         return _objection("is_analysed", faults[0]) if faults else None
     except AssertionError as error:
         return _objection("is_analysed", f"the scan to compile does not fit together: {error}")

@@ -151,17 +151,17 @@ def _pool(task: Task, number: int, quota: int) -> Generator[Step, Any, _Pool]:
     for place in range(POOL + (SEARCH if every else FAR_SEARCH)):
         if len(pool.trials) >= size and not missing:
             break
-        found = number * (POOL + FAR_SEARCH) + place
-        trial = example(task.source.trials, task.seed, found)
+        index = number * (POOL + FAR_SEARCH) + place
+        trial = example(task.source.trials, task.seed, index)
         if trial is None:
             continue
-        ways: list[Way] = yield found, Plan(trial)
+        ways: list[Way] = yield index, Plan(trial)
         if not ways:
-            yield found, Evaluate(PLANS, trial, PLANNER)
+            yield index, Evaluate(PLANS, trial, PLANNER)
         own = [way for way in ways if way.strategy in task.strategies]
         brought = {way.strategy for way in own} & missing
         if own and (len(pool.trials) < size or brought):
-            pool.trials[found], pool.ways[found] = trial, own
+            pool.trials[index], pool.ways[index] = trial, own
             missing -= brought
     return pool
 
@@ -316,8 +316,8 @@ class Fuzzer:
         """Keep the finding of a job of one draw."""
         assert outcome.finding is not None
         numbers = None if job.way in (FRONT_END, PLANNER) else evaluator.ask(Draw(job.trial))
-        found = Saved(job.trial, job.way, outcome.finding, job.optimized, numbers)
-        self.kept[key] = Kept(found, None if self.folder is None else saved.keep(self.folder, name, found))
+        record = Saved(job.trial, job.way, outcome.finding, job.optimized, numbers)
+        self.kept[key] = Kept(record, None if self.folder is None else saved.keep(self.folder, name, record))
 
     def _shrink(self, key: tuple[str, str, str], name: str, tried: Example, evaluator: Evaluator) -> None:
         """Replace what was kept by ever smaller trials that fail in the same way."""

@@ -167,11 +167,11 @@ def _hash(content: bytes) -> str:
 
 def _hash_of(numbers: Numbers) -> str:
     """One hash of all arrays, their names and shapes."""
-    parts = [
+    pieces = [
         f"{name} {numbers[name].shape} ".encode() + np.ascontiguousarray(numbers[name], "<f8").tobytes()
         for name in sorted(numbers)
     ]
-    return _hash(b"".join(parts))
+    return _hash(b"".join(pieces))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ def load(path: Path) -> Saved:
     name = path.with_suffix(".npz")
     about, numbers = _unpack(name, content)
     if about.get("format") != FORMAT:
-        found = about.get("format")
-        raise _error("STM5503", f"`{name}` has format {found!r}; this version of stmlang reads format {FORMAT}")
+        version = about.get("format")
+        raise _error("STM5503", f"`{name}` has format {version!r}; this version of stmlang reads format {FORMAT}")
     if about.get("text") != _hash(text):
         raise _error("STM5502", f"`{path.with_suffix('.stm')}` is not the text that was saved with `{name}`")
     if about.get("arguments") != (_hash_of(numbers) if numbers else None):
@@ -276,10 +276,12 @@ def _whole(value: object) -> int:
 
 def _config(values: dict[str, Any]) -> Config:
     """JSON has no tuples: a list is one."""
-    found: dict[str, int | tuple[int, ...]] = {}
+    config: dict[str, int | tuple[int, ...]] = {}
     for key, value in values.items():
-        found[_word(key)] = tuple(int(part) for part in cast("list[Any]", value)) if isinstance(value, list) else int(value)
-    return freeze(found)
+        config[_word(key)] = (
+            tuple(int(number) for number in cast("list[Any]", value)) if isinstance(value, list) else int(value)
+        )
+    return freeze(config)
 
 
 def require_folder(folder: Path) -> None:

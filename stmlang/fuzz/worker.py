@@ -160,13 +160,13 @@ def serve(connection: Connection, errors: str, optimizing: bool) -> None:
     config: Any = jax.config
     config.update("jax_platforms", "cpu")
     config.update("jax_enable_x64", True)
-    seen: set[str] = set()
+    texts: set[str] = set()
     with suppress(EOFError, OSError):
         connection.send(True)
         while True:
             job = connection.recv()
-            seen.add(job.trial.text)
-            if len(seen) > TRIALS_BETWEEN_CLEARING:
+            texts.add(job.trial.text)
+            if len(texts) > TRIALS_BETWEEN_CLEARING:
                 jax.clear_caches()
-                seen = {job.trial.text}
+                texts = {job.trial.text}
             connection.send(answer(job))

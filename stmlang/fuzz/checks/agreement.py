@@ -30,55 +30,57 @@ def oracles(trial: Trial, way: Way) -> Finding | None:
     return judge("oracles", way, [*_solve(with_states), *_paths(without), *_differences(with_states)])
 
 
-def scalar(here: Point) -> bool:
+def scalar(sample: Point) -> bool:
     """Whether the gates leave the key and value axes alone, as two of the oracles need."""
-    found = {index for name in ("source", "transition", "mark", "direct") for index in here.scan.gate(name).indices}
-    return not found & {"key", "key'", "value", "value'"}
+    indices = {index for name in ("source", "transition", "mark", "direct") for index in sample.scan.gate(name).indices}
+    return not indices & {"key", "key'", "value", "value'"}
 
 
-def _solve(here: Point) -> Iterator[Comparison]:
-    at, edges = here.at, here.dag.edge_count
-    if not scalar(here) or edges > FEW_EDGES:
+def _solve(sample: Point) -> Iterator[Comparison]:
+    at, edges = sample.at, sample.dag.edge_count
+    if not scalar(sample) or edges > FEW_EDGES:
         return
-    found = solved(here.scan, here.dag, at.q, at.k, at.v, at.gates, at.initial)
-    for one in of_results((found.h, found.state), here.result, here.allowed):
+    solution = solved(sample.scan, sample.dag, at.q, at.k, at.v, at.gates, at.initial)
+    for comparison in of_results((solution.h, solution.state), sample.result, sample.allowed):
         # Elimination adds up as many terms as there are edges.
-        yield Comparison(f"{one.name} by the dense solve", one.found, one.wanted, one.allowed * (edges + 1))
+        yield Comparison(
+            f"{comparison.name} by the dense solve", comparison.found, comparison.wanted, comparison.allowed * (edges + 1)
+        )
 
 
-def _paths(here: Point) -> Iterator[Comparison]:
-    if not scalar(here) or paths(here) > FEW_PATHS:
+def _paths(sample: Point) -> Iterator[Comparison]:
+    if not scalar(sample) or paths(sample) > FEW_PATHS:
         return
-    at = here.at
-    matrix = gating_matrix(here.scan, here.dag, at.q, at.k, at.v, at.gates, gating_by_paths)
-    values = evaluate_gates(here.scan, here.dag, at.q, at.k, at.v, at.gates)[0]
-    nodes, repeat = here.dag.node_count, len(here.scan.directions) if here.scan.combine == "concat" else 1
+    at = sample.at
+    matrix = gating_matrix(sample.scan, sample.dag, at.q, at.k, at.v, at.gates, gating_by_paths)
+    values = evaluate_gates(sample.scan, sample.dag, at.q, at.k, at.v, at.gates)[0]
+    nodes, repeat = sample.dag.node_count, len(sample.scan.directions) if sample.scan.combine == "concat" else 1
 
     def heads(array: Floats) -> Floats:
         return np.tile(array, (1, repeat, 1))
 
-    query, key, value = heads(values.query), heads(values.key), heads(with_ones(here.scan, values.value))
+    query, key, value = heads(values.query), heads(values.key), heads(with_ones(sample.scan, values.value))
     gating = matrix.reshape(nodes, nodes, matrix.shape[-1])
     h = np.einsum("mhk,nhk,nmh,nhv->mhv", query, key, gating, value, optimize=True)
-    h = normalized(here.scan, h).reshape(output_shape(here.scan, here.dag))
-    yield Comparison("result by paths", h, here.result.h, here.allowed.h)
+    h = normalized(sample.scan, h).reshape(output_shape(sample.scan, sample.dag))
+    yield Comparison("result by paths", h, sample.result.h, sample.allowed.h)
 
 
-def paths(here: Point) -> float:
+def paths(sample: Point) -> float:
     """How many paths of edges there are, in the sense of the declared edges."""
-    before = np.zeros((here.dag.edge_count, here.dag.edge_count))
-    before[here.dag.line_edges[:, 0], here.dag.line_edges[:, 1]] = 1
-    count = total = np.ones(here.dag.edge_count)
+    before = np.zeros((sample.dag.edge_count, sample.dag.edge_count))
+    before[sample.dag.line_edges[:, 0], sample.dag.line_edges[:, 1]] = 1
+    count = total = np.ones(sample.dag.edge_count)
     while count.any() and total.sum() <= FEW_PATHS:
         count = count @ before
         total = total + count
     return float(total.sum())
 
 
-def _differences(here: Point) -> Iterator[Comparison]:
+def _differences(sample: Point) -> Iterator[Comparison]:
     """Central differences, with what they are sure of; nothing, if there is a kink within their reach. What one number shows of
     it may be hidden in another, where zero stands before it."""
-    wanted, allowed = here.derivatives[-1]
-    limit, doubt = extrapolated([result.h.real for result in values_around(here)], here.result.h.real)
-    if smooth(doubt, limit) and even(here):
-        yield Comparison("derivative by differences", limit, wanted.h, doubt + allowed.h / STEPS[-1])
+    derivative, allowed = sample.derivatives[-1]
+    limit, doubt = extrapolated([result.h.real for result in values_around(sample)], sample.result.h.real)
+    if smooth(doubt, limit) and even(sample):
+        yield Comparison("derivative by differences", limit, derivative.h, doubt + allowed.h / STEPS[-1])

@@ -24,16 +24,16 @@ def vmap(trial: Trial, way: Way) -> Finding | None:
     every other leaf are shared, `in_axes = None`."""
     first, op = point(trial, "float64", False), trial.compiled(way, "float64")
     second = _second(trial)
-    batch = jax.tree.map(_stacked, _axes(op), *(as_tree(one.at) for one in (first, second)), is_leaf=_is_none)
-    cotangent = jnp.asarray(np.stack([one.cotangent[0] for one in (first, second)]), op.dtype)
+    batch = jax.tree.map(_stacked, _axes(op), *(as_tree(drawn.at) for drawn in (first, second)), is_leaf=_is_none)
+    cotangent = jnp.asarray(np.stack([drawn.cotangent[0] for drawn in (first, second)]), op.dtype)
     h, gradient = execute(_both, op, batch, cotangent)
     return judge("vmap", way, [*_results(h, first, second), *_gradients(gradient, _shared(op), first, second)])
 
 
 def _both(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[Tree, Tree]:
     def total(tree: Tree) -> tuple[jax.Array, Tree]:
-        def single(part: Tree, cotangent: jax.Array) -> tuple[jax.Array, Tree]:
-            return product(op, part, (cotangent, None))
+        def single(arguments: Tree, cotangent: jax.Array) -> tuple[jax.Array, Tree]:
+            return product(op, arguments, (cotangent, None))
 
         products, (h, _) = jax.vmap(single, in_axes=(_axes(op), 0))(tree, cotangent)
         return jnp.sum(products), h
@@ -83,8 +83,8 @@ def _stacked(axis: int | None, first: Any, second: Any) -> Any:
 
 
 def _results(h: np.ndarray[Any, Any], *points: Point) -> Iterator[Comparison]:
-    for number, (found, here) in enumerate(zip(h, points, strict=True)):
-        yield Comparison(f"result {number} of a batch", found, here.result.h, here.allowed.h)
+    for number, (computed, sample) in enumerate(zip(h, points, strict=True)):
+        yield Comparison(f"result {number} of a batch", computed, sample.result.h, sample.allowed.h)
 
 
 def _gradients(gradient: Tree, shared: set[str], *points: Point) -> Iterator[Comparison]:
@@ -92,7 +92,7 @@ def _gradients(gradient: Tree, shared: set[str], *points: Point) -> Iterator[Com
     arrays: list[Array] = [np.asarray(array) for array in jax.tree.leaves(gradient)]
     names = points[0].arrays[1]
     summed = [name in {leaf_name(leaf) for leaf in shared} for name in names]
-    for slopes in zip(*(here.slopes for here in points), strict=True):
+    for slopes in zip(*(sample.slopes for sample in points), strict=True):
         changes = slopes[0].changes
         own = {number: change for number, change in changes.items() if not summed[number]}
         each = [projected(_member(arrays, summed, place), own, "float64") for place in range(len(points))]
@@ -104,8 +104,8 @@ def _gradients(gradient: Tree, shared: set[str], *points: Point) -> Iterator[Com
             products, slacks = zip(projected(arrays, both, "float64"), *each, strict=True)
             allowed = sum(slope.allowed for slope in slopes) + sum(slacks)
             comparisons = [(sum(products), sum(slope.wanted for slope in slopes), allowed)]
-        for inner, wanted, allowed in comparisons:
-            yield Comparison(f"gradient by {slopes[0].name} of a batch", inner, wanted, allowed)
+        for inner, expected, allowed in comparisons:
+            yield Comparison(f"gradient by {slopes[0].name} of a batch", inner, expected, allowed)
 
 
 def _member(arrays: list[Array], summed: list[bool], place: int) -> list[Array]:

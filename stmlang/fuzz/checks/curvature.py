@@ -17,16 +17,16 @@ from stmlang.runtime.compiled import CompiledScan
 
 def hvp(trial: Trial, way: Way) -> Finding | None:
     """The product of the matrix of second derivatives with a random change of everything, without states."""
-    here, op = point(trial, "float64", False), trial.compiled(way, "float64")
-    tangent = as_dtype(as_tree(here.along(None)), op)
-    expected = list(_expected(here))
-    found = execute(_curved, op, arguments_of(here, op), tangent, cotangent_of(here, op))
-    arrays = [np.asarray(array, np.float64) for array in jax.tree.leaves(found)]
+    sample, op = point(trial, "float64", False), trial.compiled(way, "float64")
+    tangent = as_dtype(as_tree(sample.along(None)), op)
+    expected = list(_expected(sample))
+    computed = execute(_curved, op, arguments_of(sample, op), tangent, cotangent_of(sample, op))
+    arrays = [np.asarray(array, np.float64) for array in jax.tree.leaves(computed)]
     comparisons: list[Comparison] = []
-    for slope, wanted, allowed in expected:
+    for slope, curvature, allowed in expected:
         product, slack = projected(arrays, slope.changes, "float64")
         name = f"second derivative by {slope.name} and along everything"
-        comparisons.append(Comparison(name, product, wanted, allowed + slack))
+        comparisons.append(Comparison(name, product, curvature, allowed + slack))
     return judge("hvp", way, comparisons)
 
 
@@ -37,17 +37,17 @@ def _curved(op: CompiledScan, tree: Tree, tangent: Tree, cotangent: Tree) -> Tre
     return jax.jvp(gradient, (tree,), (tangent,))[1]
 
 
-def _expected(here: Point) -> Iterator[tuple[Slope, float, float]]:
+def _expected(sample: Point) -> Iterator[tuple[Slope, float, float]]:
     """For each argument array, or of further draws for all at once, the second derivative along its change and along
     everything, and how far off it may be: what the extrapolation is sure of, and rounding as it enters a difference.
 
     Raises NothingClaimed where it is sure of none: what one slope shows may be hidden in another, where zero stands before it.
     """
-    slopes = here.slopes[: len(here.arrays[0])] if here.draw == 0 else here.slopes[-1:]
+    slopes = sample.slopes[: len(sample.arrays[0])] if sample.draw == 0 else sample.slopes[-1:]
     middle = np.asarray([slope.wanted for slope in slopes])
-    values = [np.asarray([here.product(result) for result in row]) for row in slopes_around(here)]
+    values = [np.asarray([sample.product(result) for result in row]) for row in slopes_around(sample)]
     limits, doubts = extrapolated(values, middle)
-    if not (smooth(doubts, limits) and even(here)):
+    if not (smooth(doubts, limits) and even(sample)):
         raise NothingClaimed("there is a kink within reach of the differences")
     for slope, limit, doubt in zip(slopes, limits, doubts, strict=True):
         yield slope, float(limit), float(doubt) + slope.allowed / STEPS[-1]

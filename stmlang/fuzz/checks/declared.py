@@ -34,16 +34,16 @@ PAIRS: tuple[tuple[Index, Index], ...] = (("key", "key'"), ("value", "value'"), 
 def declared(trial: Trial, way: Way) -> Finding | None:
     """Result, final states and gradient of a scan in which a mode was inserted, where it was not needed: those of the scan as
     it is written. Not where D-mode leaves out paths."""
-    op, here = trial.compiled(way, "float64"), point(trial, "float64", True)
+    op, sample = trial.compiled(way, "float64"), point(trial, "float64", True)
     if not op.facts.verdict.inserted:
         raise NotApplicable("nothing was inserted")
     if any(gate.name == ENTRIES for gate in op.scan.gates):
         raise NotApplicable("paths are left out")
-    written = _written(here.together, op.facts.spec)[here.place]
+    written = _written(sample.together, op.facts.spec)[sample.place]
     if not keeps_bound(op, written.scan, written.dag, written.at):
         raise NothingClaimed("the transition is too large here")
-    found, gradient = execute(differentiated, op, arguments_of(written, op), cotangent_of(written, op))
-    return judge("declared", way, [*of_results(found, written.result, written.allowed), *of_gradient(written, gradient)])
+    computed, gradient = execute(differentiated, op, arguments_of(written, op), cotangent_of(written, op))
+    return judge("declared", way, [*of_results(computed, written.result, written.allowed), *of_gradient(written, gradient)])
 
 
 @remembered(2)
@@ -74,8 +74,8 @@ def keeps_bound(op: CompiledScan, scan: Scan, dag: DAG, at: Arguments) -> bool:
 
 def _readers(scan: Scan) -> set[str]:
     """The gates that refer to the transition."""
-    parts = ((gate.name, part) for gate in scan.gates for part in inside(*(clause.value for clause in gate.clauses)))
-    return {name for name, part in parts if isinstance(part, GateRef) and part.gate == "transition"}
+    terms = ((gate.name, term) for gate in scan.gates for term in inside(*(clause.value for clause in gate.clauses)))
+    return {name for name, term in terms if isinstance(term, GateRef) and term.gate == "transition"}
 
 
 def _norms(transition: Value) -> tuple[np.ndarray[Any, np.dtype[np.float64]], bool]:

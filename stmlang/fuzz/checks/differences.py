@@ -48,11 +48,11 @@ def smooth(doubt: Array, limit: Array) -> bool:
     return bool(np.all(doubt <= SMOOTH * np.max(np.abs(limit), initial=0.0)))
 
 
-def even(here: Point) -> bool:
+def even(sample: Point) -> bool:
     """Whether nothing happens nearer than the steps: the derivatives on both sides have the point's own as the limit of their
     mean. (One that is wrong everywhere alike has, too, and is left to whoever asks.)"""
-    own = here.derivatives[-1][0].h.real
-    sides = [result.h.real for result in _turned(here.together)[here.place]]
+    own = sample.derivatives[-1][0].h.real
+    sides = [result.h.real for result in _turned(sample.together)[sample.place]]
     rough, fine = _halved([(sides[k] + sides[k + 1]) / 2 for k in range(0, len(sides), 2)], 2)
     return smooth(np.abs((16 * fine - rough) / 15 - own), own)
 
@@ -64,24 +64,24 @@ def _halved(values: Sequence[Array], power: int) -> tuple[Array, Array]:
     return (factor * second - first) / (factor - 1), (factor * third - second) / (factor - 1)
 
 
-def around(here: Point, change: Arguments) -> list[Arguments]:
+def around(sample: Point, change: Arguments) -> list[Arguments]:
     """The points that differences are taken between."""
-    return [moved(here.at, change, sign * step) for step in STEPS for sign in (1, -1)]
+    return [moved(sample.at, change, sign * step) for step in STEPS for sign in (1, -1)]
 
 
-def values_around(here: Point) -> list[ReferenceResult]:
+def values_around(sample: Point) -> list[ReferenceResult]:
     """The reference at the points that differences along everything are taken between."""
-    return references(here.scan, here.dag, around(here, here.along(None)))
+    return references(sample.scan, sample.dag, around(sample, sample.along(None)))
 
 
-def slopes_around(here: Point) -> list[list[ReferenceResult]]:
+def slopes_around(sample: Point) -> list[list[ReferenceResult]]:
     """At each of the same points, the derivatives by each argument array, or, of further draws, along everything."""
-    if here.draw != 0:
-        return [[result] for result in _turned(here.together)[here.place]]
-    along = [here.along(number) for number in range(len(here.arrays[0]))]
-    points = around(here, here.along(None))
+    if sample.draw != 0:
+        return [[result] for result in _turned(sample.together)[sample.place]]
+    along = [sample.along(number) for number in range(len(sample.arrays[0]))]
+    points = around(sample, sample.along(None))
     sets = [point for point in points for _ in along]
-    each = iter(derivatives(here.scan, here.dag, sets, along * len(points)))
+    each = iter(derivatives(sample.scan, sample.dag, sets, along * len(points)))
     return [[next(each) for _ in along] for _ in points]
 
 

@@ -17,19 +17,19 @@ from stmlang.runtime.compiled import CompiledScan
 
 def value(trial: Trial, way: Way) -> Finding | None:
     """Result and final states, from initial ones."""
-    here, op = point(trial, "float64", True), trial.compiled(way, "float64")
-    found = execute(evaluated, op, arguments_of(here, op))
-    return judge("value", way, of_results(found, here.result, here.allowed))
+    sample, op = point(trial, "float64", True), trial.compiled(way, "float64")
+    computed = execute(evaluated, op, arguments_of(sample, op))
+    return judge("value", way, of_results(computed, sample.result, sample.allowed))
 
 
 def jit(trial: Trial, way: Way) -> Finding | None:
     """Without states: called as it is, and within a function that the caller compiles, which closes over the scan. Both must be
     the reference's numbers."""
-    here, op = point(trial, "float64", False), trial.compiled(way, "float64")
-    tree = arguments_of(here, op)
+    sample, op = point(trial, "float64", False), trial.compiled(way, "float64")
+    tree = arguments_of(sample, op)
     within = execute(partial(_called, op), tree)
     results: dict[str, Any] = {"result": op(*tree), "result within a compiled function": within}
-    comparisons = [Comparison(name, found, here.result.h, here.allowed.h) for name, found in results.items()]
+    comparisons = [Comparison(name, array, sample.result.h, sample.allowed.h) for name, array in results.items()]
     return judge("jit", way, comparisons)
 
 
@@ -37,9 +37,9 @@ def _called(op: CompiledScan, tree: Tree) -> jax.Array:
     return op(*tree)
 
 
-def types(op: CompiledScan, found: tuple[jax.Array, object]) -> str:
+def types(op: CompiledScan, outputs: tuple[jax.Array, object]) -> str:
     """What is wrong with the data types of a result and its states; empty if nothing is."""
-    h, state = found
+    h, state = outputs
     if h.dtype != jnp.dtype(op.dtype):
         return f"result is {h.dtype}, should be {op.dtype}"
     wide = {str(array.dtype) for array in jax.tree.leaves(state)} - {"float64" if op.dtype == "float64" else "float32"}

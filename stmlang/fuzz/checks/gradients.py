@@ -25,16 +25,16 @@ from stmlang.fuzz.trial import Finding, Trial, Way
 from stmlang.runtime.compiled import CompiledScan
 
 
-def of_gradient(here: Point, gradient: Tree) -> Iterator[Comparison]:
+def of_gradient(sample: Point, gradient: Tree) -> Iterator[Comparison]:
     """The product of each argument's gradient with each of the point's changes of it."""
     arrays = [np.asarray(array, np.float64) for array in jax.tree.leaves(gradient)]
-    for slope in here.slopes:
+    for slope in sample.slopes:
         misshapen = [number for number, change in slope.changes.items() if arrays[number].shape != change.shape]
         if misshapen:
             number = misshapen[0]
-            yield Comparison(f"gradient by {here.arrays[1][number]}", arrays[number], slope.changes[number], 0.0)
+            yield Comparison(f"gradient by {sample.arrays[1][number]}", arrays[number], slope.changes[number], 0.0)
             continue
-        product, slack = projected(arrays, slope.changes, here.dtype)
+        product, slack = projected(arrays, slope.changes, sample.dtype)
         yield Comparison(f"gradient by {slope.name} {_along(slope)}", product, slope.wanted, slope.allowed + slack)
 
 
@@ -51,11 +51,11 @@ def _place(change: np.ndarray[Any, Any]) -> tuple[int, ...]:
 
 def _reverse(check: str, trial: Trial, way: Way, dtype: str, stateful: bool) -> Finding | None:
     """Value and gradient by one program."""
-    here, op = point(trial, dtype, stateful), trial.compiled(way, dtype)
-    found, gradient = execute(differentiated, op, arguments_of(here, op), cotangent_of(here, op))
-    if fault := types(op, found):
+    sample, op = point(trial, dtype, stateful), trial.compiled(way, dtype)
+    computed, gradient = execute(differentiated, op, arguments_of(sample, op), cotangent_of(sample, op))
+    if fault := types(op, computed):
         return Finding(check, way.label, fault, float("inf"), 0.0)
-    return judge(check, way, [*of_results(found, here.result, here.allowed), *of_gradient(here, gradient)])
+    return judge(check, way, [*of_results(computed, sample.result, sample.allowed), *of_gradient(sample, gradient)])
 
 
 def grad(trial: Trial, way: Way) -> Finding | None:
@@ -75,10 +75,10 @@ def bfloat16(trial: Trial, way: Way) -> Finding | None:
 
 def remat(trial: Trial, way: Way) -> Finding | None:
     """The gradient without states, where the caller has the scan evaluated again on the way back."""
-    here, op = point(trial, "float64", False), trial.compiled(way, "float64")
+    sample, op = point(trial, "float64", False), trial.compiled(way, "float64")
 
-    _, gradient = execute(_twice, op, arguments_of(here, op), cotangent_of(here, op))
-    return judge("remat", way, of_gradient(here, gradient))
+    _, gradient = execute(_twice, op, arguments_of(sample, op), cotangent_of(sample, op))
+    return judge("remat", way, of_gradient(sample, gradient))
 
 
 def _twice(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[jax.Array, Tree]:
@@ -90,14 +90,15 @@ def _twice(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[jax.Array, Tr
 
 def jvp(trial: Trial, way: Way) -> Finding | None:
     """Forward mode, along all arguments at once: every number of the derivative."""
-    here, op = point(trial, "float64", True), trial.compiled(way, "float64")
-    tangent = as_dtype(as_tree(here.along(None)), op)
-    found, change = execute(_forward, op, arguments_of(here, op), tangent)
-    wanted, allowed = here.derivatives[-1]
+    sample, op = point(trial, "float64", True), trial.compiled(way, "float64")
+    tangent = as_dtype(as_tree(sample.along(None)), op)
+    computed, change = execute(_forward, op, arguments_of(sample, op), tangent)
+    derivative, allowed = sample.derivatives[-1]
     names = (
-        Comparison(f"change of {one.name}", one.found, one.wanted, one.allowed) for one in of_results(change, wanted, allowed)
+        Comparison(f"change of {comparison.name}", comparison.found, comparison.wanted, comparison.allowed)
+        for comparison in of_results(change, derivative, allowed)
     )
-    return judge("jvp", way, [*of_results(found, here.result, here.allowed), *names])
+    return judge("jvp", way, [*of_results(computed, sample.result, sample.allowed), *names])
 
 
 def _forward(op: CompiledScan, tree: Tree, tangent: Tree) -> tuple[Tree, Tree]:

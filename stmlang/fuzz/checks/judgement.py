@@ -22,15 +22,15 @@ class Comparison:
     allowed: Any
 
 
-def of_results(found: Any, wanted: ReferenceResult, allowed: ReferenceResult) -> Iterator[Comparison]:
-    """The result, and the final states if there are any in `found = (h, state or None)`."""
-    h, state = found
+def of_results(computed: Any, expected: ReferenceResult, allowed: ReferenceResult) -> Iterator[Comparison]:
+    """The result, and the final states if there are any in `computed = (h, state or None)`."""
+    h, state = computed
     states: tuple[dict[str, Any], ...] = () if state is None else state
-    yield Comparison("result", h, wanted.h, allowed.h)
+    yield Comparison("result", h, expected.h, allowed.h)
     for number, ports in enumerate(states):
         for port, array in ports.items():
             name = f"final state of direction {number}, port {port}"
-            yield Comparison(name, array, wanted.state[number][port], allowed.state[number][port])
+            yield Comparison(name, array, expected.state[number][port], allowed.state[number][port])
 
 
 def judge(check: str, way: Way, comparisons: Iterable[Comparison]) -> Finding | None:
@@ -40,21 +40,23 @@ def judge(check: str, way: Way, comparisons: Iterable[Comparison]) -> Finding | 
     """
     worst: tuple[float, Finding] | None = None
     numbers = claims = 0
-    for one in comparisons:
-        found, wanted, allowed = (np.asarray(array, dtype=np.float64) for array in (one.found, one.wanted, one.allowed))
-        if found.shape != wanted.shape:
-            what = f"{one.name} has shape {found.shape}, should be {wanted.shape}"
+    for comparison in comparisons:
+        computed, expected, allowed = (
+            np.asarray(array, dtype=np.float64) for array in (comparison.found, comparison.wanted, comparison.allowed)
+        )
+        if computed.shape != expected.shape:
+            what = f"{comparison.name} has shape {computed.shape}, should be {expected.shape}"
             return Finding(check, way.label, what, float("inf"), 0.0)
         claim = np.isfinite(allowed)
-        numbers, claims = numbers + found.size, claims + int(claim.sum())
+        numbers, claims = numbers + computed.size, claims + int(claim.sum())
         with np.errstate(all="ignore"):
-            error = np.abs(found - wanted)
+            error = np.abs(computed - expected)
             ratio = np.where(claim, np.where(error <= allowed, 0.0, np.where(error > allowed, error / allowed, np.inf)), 0.0)
         if not ratio.any() or (worst is not None and float(ratio.max()) <= worst[0]):
             continue
         place = np.unravel_index(int(ratio.argmax()), ratio.shape)
         at = f" at {tuple(map(int, place))}" if place else ""
-        what = f"{one.name}{at} is {found[place]:.9g}, should be {wanted[place]:.9g}"
+        what = f"{comparison.name}{at} is {computed[place]:.9g}, should be {expected[place]:.9g}"
         worst = float(ratio.max()), Finding(check, way.label, what, float(error[place]), float(allowed[place]))
     if numbers and not claims:
         raise NothingClaimed("rounding may change these numbers beyond recognition")

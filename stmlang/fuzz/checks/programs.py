@@ -109,17 +109,17 @@ def evaluated(op: CompiledScan, tree: Tree) -> tuple[jax.Array, Any]:
 
 def product(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[jax.Array, Tree]:
     """The cotangent times what is evaluated, in the precision of the states; and that."""
-    found = evaluated(op, tree)
+    outputs = evaluated(op, tree)
     wide = jnp.float64 if op.dtype == "float64" else jnp.float32
 
     def dot(a: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.sum(a.astype(wide) * b.astype(wide))
 
-    terms: list[jax.Array] = jax.tree.leaves(jax.tree.map(dot, cotangent, found))
-    return sum(terms, start=jnp.zeros((), wide)), found
+    terms: list[jax.Array] = jax.tree.leaves(jax.tree.map(dot, cotangent, outputs))
+    return sum(terms, start=jnp.zeros((), wide)), outputs
 
 
 def differentiated(op: CompiledScan, tree: Tree, cotangent: Tree) -> tuple[Tree, Tree]:
     """What is evaluated, and the gradient of its product with the cotangent by all arguments."""
-    (_, found), gradient = jax.value_and_grad(product, argnums=1, has_aux=True)(op, tree, cotangent)
-    return found, gradient
+    (_, outputs), gradient = jax.value_and_grad(product, argnums=1, has_aux=True)(op, tree, cotangent)
+    return outputs, gradient

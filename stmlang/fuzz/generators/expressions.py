@@ -164,9 +164,9 @@ class Writer:
 
     def _number(self, positive: bool) -> str:
         options = ["1", "0.5", "0", "gamma", *([] if positive else ["-1"]), *([] if self.constant else ["degree"])]
-        found = self.pick(options)
-        self.used |= {found}
-        return self._degree() if found == "degree" else found
+        option = self.pick(options)
+        self.used |= {option}
+        return self._degree() if option == "degree" else option
 
     def _degree(self) -> str:
         """A number in [0, 1] made of degrees, zero where there are no edges to count."""

@@ -155,7 +155,7 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
     """`scale * (eye - strength * u u')`, the scale also inside. `u` is no longer than one and the strength at most two; where
     there is a stabilizer to bound them, `u` may be the key as it comes."""
 
-    def part(positive: bool) -> str:
+    def factor(positive: bool) -> str:
         return writer.helper(writer.subset(ends), lambda site: writer.bounded(site, 1, positive), positive)
 
     match writer.pick(("key", "given", "linear", *(("free",) if style.mode != "none" and not style.positive else ()))):
@@ -168,14 +168,14 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
             u = writer.helper(("key",), lambda _: "l2norm(given())", False)
         case _:
             u = writer.helper(("key",), lambda _: "l2norm(linear(x))", False)
-    strength = writer.pick(("", "2 * ")) + part(True)
+    strength = writer.pick(("", "2 * ")) + factor(True)
     matrix = f"eye[key, key'] - {strength} * {u}[key] * {u}[key']"
     if style.scaled:
         shares = writer.helper(("out",), writer.share, False, plain=True) if "out" in ends else f"{1 / style.layout.fan:.3f}"
         return f"{shares} * ({matrix})"
     if not writer.maybe():
         return matrix
-    scale = part(False)
+    scale = factor(False)
     inside = f"{scale} * eye[key, key'] - {strength} * {u}[key'] * {scale} * {u}[key]"
     return inside if writer.maybe() else f"{scale} * ({matrix})"
 
@@ -200,8 +200,8 @@ def _source(writer: Writer, style: Style) -> None:
     def value(site: Site) -> str:
         if style.normalize == "mlstm" and writer.maybe():
             return f"exp({writer.leaf(site)})"
-        found = writer.bounded(site, 2, False)
-        return f"{found} * {writer.share(site)}" if "out" in site and writer.maybe() else found
+        text = writer.bounded(site, 2, False)
+        return f"{text} * {writer.share(site)}" if "out" in site and writer.maybe() else text
 
     ends = writer.subset(("out",)) if style.out else ()
     writer.equate("source", (*ends, *writer.subset(style.axes)), value)
@@ -257,8 +257,8 @@ def _directions(writer: Writer) -> str:
 def _settings(writer: Writer, style: Style) -> list[str]:
     stabilize = "" if style.mode == "auto" and not writer.maybe() else f"stabilize {style.mode}"
     normalize = "" if style.normalize == "none" else f"normalize {style.normalize}"
-    found = (_directions(writer), stabilize, normalize, "read after" if style.read_after else "")
-    return [setting for setting in found if setting]
+    settings = (_directions(writer), stabilize, normalize, "read after" if style.read_after else "")
+    return [setting for setting in settings if setting]
 
 
 # --- whole scans

@@ -97,12 +97,12 @@ def good_texts() -> tuple[str, ...]:
 @cache
 def _tokens(text: str) -> tuple[str, ...]:
     """The words and signs of a text and what stands between them: joined, they are the text again."""
-    parts: list[str] = []
+    pieces: list[str] = []
     end = 0
     for token in lex(SourceFile("<text>", text)).tokens:
-        parts += [text[end : token.start], text[token.start : token.end]]
+        pieces += [text[end : token.start], text[token.start : token.end]]
         end = max(end, token.end)
-    return tuple(part for part in (*parts, text[end:]) if part)
+    return tuple(piece for piece in (*pieces, text[end:]) if piece)
 
 
 # --- spoilt specs
@@ -112,34 +112,34 @@ def _tokens(text: str) -> tuple[str, ...]:
 def mutated(draw: DrawFn, base: SearchStrategy[str] | None = None, most: int = 4) -> bytes:
     """A spec with up to `most` changes: words dropped, doubled, exchanged, replaced, or put in; lines dropped, doubled or
     exchanged; the rest of the text cut off."""
-    parts = list(_tokens(draw(base if base is not None else st.sampled_from(good_texts()))))
+    pieces = list(_tokens(draw(base if base is not None else st.sampled_from(good_texts()))))
     for _ in range(draw(st.integers(0, most))):
         if draw(st.integers(0, 3)) == 0:
-            parts = _change(draw, "".join(parts).splitlines(keepends=True))
-            parts = list(_tokens("".join(parts)))
+            pieces = _change(draw, "".join(pieces).splitlines(keepends=True))
+            pieces = list(_tokens("".join(pieces)))
         else:
-            parts = _change(draw, parts)
-    return _encoded("".join(parts))
+            pieces = _change(draw, pieces)
+    return _encoded("".join(pieces))
 
 
-def _change(draw: DrawFn, parts: list[str]) -> list[str]:
+def _change(draw: DrawFn, pieces: list[str]) -> list[str]:
     """A few neighbouring parts changed in one way."""
-    if not parts:
+    if not pieces:
         return [draw(st.sampled_from(WORDS))]
-    at = draw(st.integers(0, len(parts) - 1))
-    end = min(len(parts), at + draw(st.integers(1, 3)))
-    before, run, after = parts[:at], parts[at:end], parts[end:]
+    at = draw(st.integers(0, len(pieces) - 1))
+    end = min(len(pieces), at + draw(st.integers(1, 3)))
+    before, run, after = pieces[:at], pieces[at:end], pieces[end:]
     match draw(st.sampled_from(("drop", "double", "exchange", "other", "word", "insert", "cut"))):
         case "drop":
             return [*before, *after]
         case "double":
             return [*before, *run, *run, *after]
         case "exchange":
-            other = draw(st.integers(0, len(parts) - 1))
-            parts[at], parts[other] = parts[other], parts[at]
-            return parts
+            other = draw(st.integers(0, len(pieces) - 1))
+            pieces[at], pieces[other] = pieces[other], pieces[at]
+            return pieces
         case "other":
-            return [*before, draw(st.sampled_from(parts)), *after]
+            return [*before, draw(st.sampled_from(pieces)), *after]
         case "word":
             return [*before, draw(st.sampled_from(WORDS)), *after]
         case "insert":
@@ -162,11 +162,11 @@ def misencoded(draw: DrawFn) -> bytes:
     """A spec in another encoding, or in UTF-8 with bytes exchanged, put in or cut off."""
     text = draw(st.sampled_from(good_texts()))
     coding = draw(st.sampled_from(("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "utf-7")))
-    data = (text + draw(st.text(max_size=4))).encode(coding, "replace")
+    encoded = (text + draw(st.text(max_size=4))).encode(coding, "replace")
     for _ in range(draw(st.integers(0, 2))):
-        at = draw(st.integers(0, len(data)))
-        data = data[:at] + draw(st.binary(max_size=4)) + data[draw(st.integers(at, min(len(data), at + 4))) :]
-    return data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data
+        at = draw(st.integers(0, len(encoded)))
+        encoded = encoded[:at] + draw(st.binary(max_size=4)) + encoded[draw(st.integers(at, min(len(encoded), at + 4))) :]
+    return encoded[: draw(st.integers(0, len(encoded)))] if draw(st.booleans()) else encoded
 
 
 # --- texts out of nothing

@@ -132,12 +132,12 @@ def _layered(draw: st.DrawFn, size: int) -> list[tuple[int, int]]:
     while (start := layers[-1].stop if layers else 0) < size:
         layers.append(range(start, min(size, start + draw(st.integers(1, 4)))))
     full = draw(st.booleans())
-    found: list[tuple[int, int]] = []
+    edges: list[tuple[int, int]] = []
     for before, layer in pairwise(layers):
         for head in layer:
             tails = before if full else draw(st.lists(st.sampled_from(before), max_size=2, unique=True))
-            found.extend((tail, head) for tail in tails)
-    return found
+            edges.extend((tail, head) for tail in tails)
+    return edges
 
 
 @st.composite
@@ -145,22 +145,22 @@ def _series_parallel(draw: st.DrawFn, size: int) -> list[tuple[int, int]]:
     """One edge, of which any one is again and again replaced by two in series, or given a detour beside it."""
     if size == 1:
         return []
-    found = [(0, 1)]
+    edges = [(0, 1)]
     for node in range(2, size):
-        edge = draw(st.sampled_from(found))
+        edge = draw(st.sampled_from(edges))
         if draw(st.booleans()):
-            found.remove(edge)
-        found += [(edge[0], node), (node, edge[1])]
-    return found
+            edges.remove(edge)
+        edges += [(edge[0], node), (node, edge[1])]
+    return edges
 
 
 @st.composite
 def _hub(draw: st.DrawFn, size: int) -> list[tuple[int, int]]:
     """One node between those that lead to it and those that it leads to; some edges pass it by."""
     hub = draw(st.integers(0, size - 1))
-    through = [(node, hub) if node < hub else (hub, node) for node in range(size) if node != hub]
+    spokes = [(node, hub) if node < hub else (hub, node) for node in range(size) if node != hub]
     past = [(node, size - 1 - node) for node in range(min(hub, size - 1 - hub))]
-    return through + (past if draw(st.booleans()) else [])
+    return spokes + (past if draw(st.booleans()) else [])
 
 
 @st.composite
@@ -173,11 +173,11 @@ def _star(draw: st.DrawFn, size: int) -> list[tuple[int, int]]:
 @st.composite
 def _tree(draw: st.DrawFn, size: int) -> list[tuple[int, int]]:
     """Children and their parents, or none."""
-    found: list[tuple[int, int]] = []
+    edges: list[tuple[int, int]] = []
     for child in range(size - 1):
         parent = draw(st.one_of(st.integers(child + 1, size - 1), st.none()))
-        found += [] if parent is None else [(child, parent)]
-    return found
+        edges += [] if parent is None else [(child, parent)]
+    return edges
 
 
 GRAPHS: Mapping[str, Callable[[int], st.SearchStrategy[list[tuple[int, int]]]]] = {
@@ -218,21 +218,21 @@ def _listed(draw: st.DrawFn, nodes: int, edges: int, tree: bool) -> Listed:
 @st.composite
 def _at_run_time(draw: st.DrawFn, tree: bool) -> Layout:
     """A topology that graphs at run time must fit, and some that do."""
-    found = draw(batches(8, 20, tree))
-    most = [max([1, *sizes]) for sizes in ([nodes for nodes, _ in found], [len(edges) for _, edges in found])]
+    drawn = draw(batches(8, 20, tree))
+    most = [max([1, *sizes]) for sizes in ([nodes for nodes, _ in drawn], [len(edges) for _, edges in drawn])]
     shown = f"tree(nodes <= {most[0]})" if tree else f"dag(nodes <= {most[0]}, edges <= {most[1]})"
-    parts = [Graph("", ("",) * nodes, edges) for nodes, edges in found]
+    graphs = [Graph("", ("",) * nodes, edges) for nodes, edges in drawn]
     return Layout(
         "run-time tree" if tree else "run-time dag",
         "g",
         ("edge",),
         False,
-        sum(nodes for nodes, _ in found) + PADDING,
-        max([1, *(part.fan for part in parts)]),
-        max([1, *(part.walks[0] for part in parts)]),
-        max([0, *(part.walks[1] for part in parts)]),
+        sum(nodes for nodes, _ in drawn) + PADDING,
+        max([1, *(graph.fan for graph in graphs)]),
+        max([1, *(graph.walks[0] for graph in graphs)]),
+        max([0, *(graph.walks[1] for graph in graphs)]),
         f"topology g = {shown}\n",
-        found,
+        drawn,
     )
 
 
@@ -311,8 +311,8 @@ def _products(draw: st.DrawFn) -> Layout:
             declarations += f"topology part{number} = {factor.text}\n"
             texts[number] = f"part{number}"
     ragged = [factor for factor in factors if not factor.regular]
-    ports = [f"edge{1 + ragged.index(part)}" if port == "edge" and len(ragged) > 1 else port
-             for part in factors for port in part.ports]  # fmt: skip
+    ports = [f"edge{1 + ragged.index(factor)}" if port == "edge" and len(ragged) > 1 else port
+             for factor in factors for port in factor.ports]  # fmt: skip
     return Layout(
         "product",
         " * ".join(texts),

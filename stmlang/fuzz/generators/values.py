@@ -76,18 +76,18 @@ def _kept(rng: np.random.Generator, leaf: Leaf, shape: tuple[int, ...], __: floa
     state = [index for index in leaf.indices if index not in ("out", "in")]
     pair = next(((row, f"{row}'") for row in ("key", "value", "track") if {row, f"{row}'"} <= set(state)), None)
     if pair is None:
-        found = rng.choice([0.0, 0.25, 1.0], shape, p=[0.1, 0.3, 0.6])
+        entries = rng.choice([0.0, 0.25, 1.0], shape, p=[0.1, 0.3, 0.6])
         axis = len(shape) - 1 if state and leaf.indices[-1] in state else None
         if axis is None or shape[axis] < 2:
-            return found
+            return entries
         vectors = rng.normal(size=shape)
         return vectors / np.linalg.norm(vectors, axis=axis, keepdims=True)
     axes = tuple(len(shape) - len(leaf.indices) + leaf.indices.index(index) for index in pair)
     moved = np.moveaxis(rng.normal(size=shape), axes, (-2, -1))
     left, _, right = np.linalg.svd(moved)
     values = rng.choice([0.3, 1.0], (*moved.shape[:-2], 1, 1)) * left @ right
-    kept = np.where(rng.random((*moved.shape[:-2], 1, 1)) < 0.3, np.eye(moved.shape[-1]), values)
-    return np.moveaxis(kept, (-2, -1), axes)
+    matrices = np.where(rng.random((*moved.shape[:-2], 1, 1)) < 0.3, np.eye(moved.shape[-1]), values)
+    return np.moveaxis(matrices, (-2, -1), axes)
 
 
 PROFILES: Mapping[str, Rule] = {
@@ -176,6 +176,6 @@ def _as_it_is(_: np.random.Generator, array: Floats, __: float) -> Floats:
 def largest(scan: Scan, leaf: Leaf) -> float:
     """How large a leaf may be: less where its gate takes an exponential."""
     gates = [gate for gate in scan.gates if gate.name == leaf.name.split(".")[0].split("[")[0]]
-    parts = inside(*(clause.value for gate in gates for clause in gate.clauses))
-    raises = any(isinstance(part, Apply) and part.function is Function.EXP for part in parts)
+    expressions = inside(*(clause.value for gate in gates for clause in gate.clauses))
+    raises = any(isinstance(expression, Apply) and expression.function is Function.EXP for expression in expressions)
     return LARGE_EXPONENT if raises else LARGE

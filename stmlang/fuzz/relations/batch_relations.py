@@ -48,8 +48,8 @@ def _alone(on: CompiledScan, whole: Given, counts: Counts, number: int) -> Given
     """The arguments of one graph, zero for what fills up its batch."""
 
     def cut(array: Floats, ports: int, rows: int) -> Floats:
-        part = array[_rows(counts[ports], number)]
-        return np.concatenate([part, np.zeros((rows - len(part), *array.shape[1:]))])
+        block = array[_rows(counts[ports], number)]
+        return np.concatenate([block, np.zeros((rows - len(block), *array.shape[1:]))])
 
     inputs = {name: cut(array, 0, on.signature.inputs[name][0]) for name, array in whole.inputs.items()}
     leaves = {

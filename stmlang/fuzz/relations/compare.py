@@ -8,7 +8,7 @@ from stmlang.fuzz.relations.instance import Floats, Outcome
 from stmlang.fuzz.trial import Finding, NothingClaimed, Way
 
 
-def same(relation: str, way: Way, found: Outcome, wanted: Outcome, allowed: Outcome | None) -> Finding | None:
+def same(relation: str, way: Way, computed: Outcome, expected: Outcome, allowed: Outcome | None) -> Finding | None:
     """The difference that most exceeds what is allowed; any bit is too much where that is None.
 
     Raises NothingClaimed where nothing can be said of any number.
@@ -16,7 +16,7 @@ def same(relation: str, way: Way, found: Outcome, wanted: Outcome, allowed: Outc
     worst: Finding | None = None
     certain = False
     limits = None if allowed is None else dict(_named(allowed))
-    for (what, array), (_, other) in zip(_named(found), _named(wanted), strict=True):
+    for (what, array), (_, other) in zip(_named(computed), _named(expected), strict=True):
         if array.shape != other.shape:
             return Finding(relation, way.label, f"{what} has shape {array.shape}, should be {other.shape}", float("inf"), 0.0)
         limit = np.zeros(other.shape) if limits is None else limits[what]
@@ -35,9 +35,9 @@ def _named(outcome: Outcome) -> list[tuple[str, Floats]]:
     return [("h", outcome.h), *states]
 
 
-def _worst(relation: str, way: Way, what: str, found: Floats, wanted: Floats, limit: Floats) -> Finding | None:
+def _worst(relation: str, way: Way, what: str, computed: Floats, expected: Floats, limit: Floats) -> Finding | None:
     with np.errstate(invalid="ignore"):
-        error = np.abs(found - wanted)
+        error = np.abs(computed - expected)
     error = np.where(np.isfinite(error), error, np.inf)
     over = error - limit
     if not (over > 0).any():

@@ -38,46 +38,46 @@ from stmlang.scan.scan import Leaf
 
 def relabelled_nodes(trial: Trial, way: Way) -> Finding | None:
     """Nodes in another order give the same results in that order."""
-    given = _on_graph(trial, way)
-    dag = given.op.dag
+    original = _on_graph(trial, way)
+    dag = original.op.dag
     to = renumbered(dag, random(trial, "relabel nodes").permutation(dag.node_count), np.arange(dag.edge_count))
-    return _rewired("relabel nodes", way, given, to)
+    return _rewired("relabel nodes", way, original, to)
 
 
 def permuted_edges(trial: Trial, way: Way) -> Finding | None:
     """Edges in another order give the same results, and final states in that order."""
-    given = _on_graph(trial, way)
-    dag = given.op.dag
+    original = _on_graph(trial, way)
+    dag = original.op.dag
     to = renumbered(dag, np.arange(dag.node_count), random(trial, "permute edge order").permutation(dag.edge_count))
-    return _rewired("permute edge order", way, given, to)
+    return _rewired("permute edge order", way, original, to)
 
 
 def reversed_twice(trial: Trial, way: Way) -> Finding | None:
     """The reversed graph walked against its edges is the graph walked along them."""
-    given = subject(trial, way)
-    refuse_multitree(given.op.scan)
-    if given.op.dag.regular is None:
-        return _rewired("reverse twice", way, given, turned(given.op.dag))
-    found = evaluate(turned_around(given.instance), way)
-    rank = len(given.op.dag.regular)
-    return same("reverse twice", way, found, flipped(given.outcome, rank), flipped(given.rounding, rank))
+    original = subject(trial, way)
+    refuse_multitree(original.op.scan)
+    if original.op.dag.regular is None:
+        return _rewired("reverse twice", way, original, turned(original.op.dag))
+    computed = evaluate(turned_around(original.instance), way)
+    rank = len(original.op.dag.regular)
+    return same("reverse twice", way, computed, flipped(original.outcome, rank), flipped(original.rounding, rank))
 
 
 def disjoint_union(trial: Trial, way: Way) -> Finding | None:
     """Two copies of a graph as one graph give what a batch of two gives."""
-    given = _on_graph(trial, way)
-    first, second = given.instance, _second_copy(trial, way)
-    wanted = joined(given.op.dag, given.call_both(first.given, second.given))
-    allowed = joined(given.op.dag, [given.rounding, rounding("second copy", trial, lambda draw: _second_copy(draw, way))])
-    return same("disjoint union", way, evaluate(side_by_side(first, second.given), way), wanted, allowed)
+    original = _on_graph(trial, way)
+    first, second = original.instance, _second_copy(trial, way)
+    separate = joined(original.op.dag, original.call_both(first.given, second.given))
+    allowed = joined(original.op.dag, [original.rounding, rounding("second copy", trial, lambda draw: _second_copy(draw, way))])
+    return same("disjoint union", way, evaluate(side_by_side(first, second.given), way), separate, allowed)
 
 
 def _second_copy(trial: Trial, way: Way) -> Instance:
     """Other arguments on the same graph, but for constants."""
-    given = subject(trial, way)
-    other, mine = another(trial, given.op), given.instance.given
-    shared = {leaf.name: mine.leaves[leaf.name] for leaf in given.op.scan.leaves if leaf.kind == "param"}
-    return replace(given.instance, given=replace(other, leaves=other.leaves | shared))
+    original = subject(trial, way)
+    other, mine = another(trial, original.op), original.instance.given
+    shared = {leaf.name: mine.leaves[leaf.name] for leaf in original.op.scan.leaves if leaf.kind == "param"}
+    return replace(original.instance, given=replace(other, leaves=other.leaves | shared))
 
 
 def cut_graph(instance: Instance, way: Way, generator: np.random.Generator) -> Outcome:
@@ -91,10 +91,10 @@ def cut_graph(instance: Instance, way: Way, generator: np.random.Generator) -> O
     for nodes in (np.sort(order[:place]), np.sort(order[place:])):
         if len(nodes):
             to = part_of(dag, nodes)
-            part = rewired(instance, to, [states])
-            found = evaluate(part, way)
-            h[nodes] = found.h
-            (leaving,) = spread(part.scan, to.dag, found.state, final=True)
+            piece = rewired(instance, to, [states])
+            computed = evaluate(piece, way)
+            h[nodes] = computed.h
+            (leaving,) = spread(piece.scan, to.dag, computed.state, final=True)
             gone = oriented(to.dag, scan.directions[0])[1] == OPEN
             states[to.edge[gone]] = leaving[gone]
     return Outcome(h.reshape(*dag.node_shape, *h.shape[1:]), gathered(scan, dag, [states], final=True))
@@ -102,12 +102,12 @@ def cut_graph(instance: Instance, way: Way, generator: np.random.Generator) -> O
 
 def nothing_read_of_dead_entries(trial: Trial, way: Way) -> Finding | None:
     """An edge that enters from outside leaves no node, and one that leaves enters none: what arrays hold there is not read."""
-    given = _on_graph(trial, way)
-    arguments = given.instance.given
-    leaves = {leaf.name: _dead_are_nan(given.instance, leaf) for leaf in given.op.scan.leaves}
+    original = _on_graph(trial, way)
+    arguments = original.instance.given
+    leaves = {leaf.name: _dead_are_nan(original.instance, leaf) for leaf in original.op.scan.leaves}
     if all(leaves[name] is array for name, array in arguments.leaves.items()):
         raise NotApplicable("every entry of its arrays is read")
-    return same("padding of NaN", way, given.call(replace(arguments, leaves=leaves)), given.outcome, None)
+    return same("padding of NaN", way, original.call(replace(arguments, leaves=leaves)), original.outcome, None)
 
 
 def _dead_are_nan(instance: Instance, leaf: Leaf) -> Floats:
@@ -123,18 +123,18 @@ def _dead_are_nan(instance: Instance, leaf: Leaf) -> Floats:
         dead = dead.all(axis=1)
     if not dead.any():
         return instance.given.leaves[leaf.name]
-    found = np.where(dead.reshape(*dead.shape, *(1,) * (array.ndim - dead.ndim)), np.nan, array)
-    return np.moveaxis(found, 1, direction_axis(dag, leaf)) if dead.ndim == 2 else found
+    masked = np.where(dead.reshape(*dead.shape, *(1,) * (array.ndim - dead.ndim)), np.nan, array)
+    return np.moveaxis(masked, 1, direction_axis(dag, leaf)) if dead.ndim == 2 else masked
 
 
 def _on_graph(trial: Trial, way: Way) -> Subject:
-    given = subject(trial, way)
-    if given.op.dag.regular is not None:
+    original = subject(trial, way)
+    if original.op.dag.regular is not None:
         raise NotApplicable("the nodes and edges of chains and grids have their places")
-    refuse_multitree(given.op.scan)
-    return given
+    refuse_multitree(original.op.scan)
+    return original
 
 
-def _rewired(relation: str, way: Way, given: Subject, to: Rewiring) -> Finding | None:
-    wanted, allowed = (expected(given.instance, to, one) for one in (given.outcome, given.rounding))
-    return same(relation, way, evaluate(rewired(given.instance, to), way), wanted, allowed)
+def _rewired(relation: str, way: Way, original: Subject, to: Rewiring) -> Finding | None:
+    rewired_outcome, allowed = (expected(original.instance, to, outcome) for outcome in (original.outcome, original.rounding))
+    return same(relation, way, evaluate(rewired(original.instance, to), way), rewired_outcome, allowed)

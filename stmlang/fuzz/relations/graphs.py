@@ -66,14 +66,14 @@ def oriented(dag: DAG, direction: Direction) -> tuple[Ints, Ints]:
 
 def spread(scan: Scan, dag: DAG, states: State, *, final: bool) -> list[Floats]:
     """For each direction the states on all edges, those that are given and zero on the others."""
-    found: list[Floats] = []
+    wholes: list[Floats] = []
     for direction, ports in zip(scan.directions, states, strict=True):
         arrays = list(ports.values())
         whole = np.zeros((dag.edge_count, *arrays[0].shape[1:]))
         for port, name in enumerate(dag.ports):
             whole[_open_edges(dag, direction, port, final)] = ports[name]
-        found.append(whole)
-    return found
+        wholes.append(whole)
+    return wholes
 
 
 def gathered(scan: Scan, dag: DAG, wholes: Sequence[Floats], *, final: bool) -> State:
@@ -96,14 +96,16 @@ def _open_edges(dag: DAG, direction: Direction, port: int, final: bool) -> Ints:
 
 def rewired(instance: Instance, to: Rewiring, states: Sequence[Floats] | None = None) -> Instance:
     """The instance on the new graph. `states` are those on all edges of the old one, those given if None."""
-    scan, old, given = instance.scan, instance.dag, instance.given
-    wholes = spread(scan, old, given.initial, final=False) if states is None else states
+    scan, old, arguments = instance.scan, instance.dag, instance.given
+    wholes = spread(scan, old, arguments.initial, final=False) if states is None else states
     senses = (
-        tuple(Direction(tuple(-sense for sense in one.senses)) for one in scan.directions) if to.turned else scan.directions
+        tuple(Direction(tuple(-sense for sense in direction.senses)) for direction in scan.directions)
+        if to.turned
+        else scan.directions
     )
     around = replace(scan, directions=senses)
-    leaves = {leaf.name: _leaf(old, to, leaf, given.leaves[leaf.name]) for leaf in scan.leaves}
-    inputs = {name: _nodes(old, to, array) for name, array in given.inputs.items()}
+    leaves = {leaf.name: _leaf(old, to, leaf, arguments.leaves[leaf.name]) for leaf in scan.leaves}
+    inputs = {name: _nodes(old, to, array) for name, array in arguments.inputs.items()}
     initial = gathered(around, to.dag, [whole[to.edge] for whole in wholes], final=False)
     return Instance(around, to.dag, Given(inputs, leaves, initial))
 
@@ -174,24 +176,24 @@ def side_by_side(first: Instance, second: Given) -> Instance:
     both = DAG((2 * count,), doubled(dag.tail), doubled(dag.head), np.concatenate([dag.port, dag.port]), dag.ports)
 
     def leaf(leaf: Leaf) -> Floats:
-        arrays = [given.leaves[leaf.name] for given in (first.given, second)]
+        arrays = [arguments.leaves[leaf.name] for arguments in (first.given, second)]
         if leaf.kind == "param":
             return arrays[0]
         rank = site_rank(dag, leaf)
         return np.concatenate([array.reshape(-1, *array.shape[rank:]) for array in arrays])
 
     inputs = {
-        name: np.concatenate([flat_nodes(dag, given.inputs[name]) for given in (first.given, second)])
+        name: np.concatenate([flat_nodes(dag, arguments.inputs[name]) for arguments in (first.given, second)])
         for name in first.given.inputs
     }
     initial = _joined(first.given.initial, second.initial)
-    return Instance(scan, both, Given(inputs, {one.name: leaf(one) for one in scan.leaves}, initial))
+    return Instance(scan, both, Given(inputs, {declared.name: leaf(declared) for declared in scan.leaves}, initial))
 
 
 def joined(dag: DAG, outcomes: Sequence[Outcome]) -> Outcome:
     """What two copies give, as their union must."""
     first, second = outcomes
-    h = np.concatenate([flat_nodes(dag, one.h) for one in outcomes])
+    h = np.concatenate([flat_nodes(dag, outcome.h) for outcome in outcomes])
     return Outcome(h, _joined(first.state, second.state))
 
 

@@ -29,13 +29,13 @@ MARGIN = 2
 
 def transposed_grid(trial: Trial, way: Way) -> Finding | None:
     """A grid whose last two axes change places, its gates with them, gives the same with those axes changed."""
-    given = subject(trial, way)
-    dag = given.op.dag
-    around = transposed(given.instance)
+    original = subject(trial, way)
+    dag = original.op.dag
+    around = transposed(original.instance)
     settings = stored_settings(way.strategy, way.config).transposed(len(dag.node_shape))
-    found = evaluate(around, Way(way.strategy, settings_dict(settings)))
-    wanted, allowed = (transposed_outcome(dag, one) for one in (given.outcome, given.rounding))
-    return same("transpose", way, found, wanted, allowed)
+    computed = evaluate(around, Way(way.strategy, settings_dict(settings)))
+    expected, allowed = (transposed_outcome(dag, outcome) for outcome in (original.outcome, original.rounding))
+    return same("transpose", way, computed, expected, allowed)
 
 
 def embedded_grid(trial: Trial, way: Way) -> Finding | None:
@@ -52,8 +52,8 @@ def padding_of_nan(trial: Trial, way: Way) -> Finding | None:
     inputs = larger.instance.given.inputs
     query = np.full_like(inputs["q"], np.nan)
     query[window] = inputs["q"][window]
-    found = larger.call(replace(larger.instance.given, inputs=inputs | {"q": query}))
-    return _same_within("padding of NaN", trial, way, found, window)
+    computed = larger.call(replace(larger.instance.given, inputs=inputs | {"q": query}))
+    return _same_within("padding of NaN", trial, way, computed, window)
 
 
 @kept
@@ -68,11 +68,11 @@ def _in_margin(trial: Trial, way: Way) -> tuple[Subject, Window]:
     return Subject(compiled(larger.scan, larger.dag, way), larger), inner(instance, before)
 
 
-def _same_within(relation: str, trial: Trial, way: Way, found: Outcome, window: Window) -> Finding | None:
+def _same_within(relation: str, trial: Trial, way: Way, computed: Outcome, window: Window) -> Finding | None:
     """Whether the nodes in the window read what they read where nothing enters."""
-    wanted = subject(trial, way).call(_entered_by_nothing(trial, way).given)
+    expected = subject(trial, way).call(_entered_by_nothing(trial, way).given)
     allowed = rounding("entered by nothing", trial, lambda draw: _entered_by_nothing(draw, way))
-    return same(relation, way, Outcome(found.h[window], ()), Outcome(wanted.h, ()), Outcome(allowed.h, ()))
+    return same(relation, way, Outcome(computed.h[window], ()), Outcome(expected.h, ()), Outcome(allowed.h, ()))
 
 
 def _entered_by_nothing(trial: Trial, way: Way) -> Instance:
@@ -93,13 +93,13 @@ def cut_grid(instance: Instance, way: Way, generator: np.random.Generator) -> Ou
     for half in halves if forward else halves[::-1]:
         window = tuple(half if number == axis else slice(None) for number in range(len(axes)))
         entering = {port: array[others(window, ports.index(port))] for port, array in states.items()}
-        found = evaluate(windowed(instance, window, (entering,)), way)
-        results.append(found.h)
+        computed = evaluate(windowed(instance, window, (entering,)), way)
+        results.append(computed.h)
         for number, port in enumerate(ports):
             if number == axis:
-                states[port] = found.state[0][port]
+                states[port] = computed.state[0][port]
             else:
-                leaving[port].append(found.state[0][port])
+                leaving[port].append(computed.state[0][port])
     order = slice(None) if forward else slice(None, None, -1)
     final = {ports[axis]: states[ports[axis]]}
     for number, port in enumerate(ports):

@@ -37,12 +37,13 @@ def resized(scan: Scan, sizes: Sequence[int]) -> tuple[Scan, DAG]:
     return replace(scan, topology=replace(scan.topology, axes=axes)), regular_dag(sizes, names)
 
 
-def by_node(given: Given, scan: Scan, change: Callable[[Floats], Floats]) -> Given:
+def by_node(arguments: Given, scan: Scan, change: Callable[[Floats], Floats]) -> Given:
     """Arguments with every array that begins with node axes changed; states and learned constants stay."""
     leaves = {
-        leaf.name: given.leaves[leaf.name] if leaf.kind == "param" else change(given.leaves[leaf.name]) for leaf in scan.leaves
+        leaf.name: arguments.leaves[leaf.name] if leaf.kind == "param" else change(arguments.leaves[leaf.name])
+        for leaf in scan.leaves
     }
-    return Given({name: change(array) for name, array in given.inputs.items()}, leaves, given.initial)
+    return Given({name: change(array) for name, array in arguments.inputs.items()}, leaves, arguments.initial)
 
 
 def others(entries: Sequence[slice], axis: int) -> tuple[slice, ...]:
@@ -53,10 +54,10 @@ def others(entries: Sequence[slice], axis: int) -> tuple[slice, ...]:
 def windowed(instance: Instance, window: Window, initial: State) -> Instance:
     """The part of a grid in a window; what enters it is `initial`."""
     axes = axes_of(instance.dag)
-    sizes = [len(range(size)[part]) for size, part in zip(axes, window, strict=True)]
+    sizes = [len(range(size)[span]) for size, span in zip(axes, window, strict=True)]
     scan, dag = resized(instance.scan, sizes)
-    given = by_node(instance.given, scan, lambda array: array[window])
-    return Instance(scan, dag, replace(given, initial=initial))
+    arguments = by_node(instance.given, scan, lambda array: array[window])
+    return Instance(scan, dag, replace(arguments, initial=initial))
 
 
 # --- turned around
@@ -65,10 +66,10 @@ def windowed(instance: Instance, window: Window, initial: State) -> Instance:
 def turned_around(instance: Instance) -> Instance:
     """Every axis from its other end, and every direction with it."""
     scan, rank = instance.scan, len(axes_of(instance.dag))
-    directions = tuple(Direction(tuple(-sense for sense in one.senses)) for one in scan.directions)
-    given = by_node(instance.given, scan, lambda array: np.flip(array, tuple(range(rank))))
-    given = replace(given, initial=flipped_states(given.initial, rank))
-    return Instance(replace(scan, directions=directions), instance.dag, given)
+    directions = tuple(Direction(tuple(-sense for sense in direction.senses)) for direction in scan.directions)
+    arguments = by_node(instance.given, scan, lambda array: np.flip(array, tuple(range(rank))))
+    arguments = replace(arguments, initial=flipped_states(arguments.initial, rank))
+    return Instance(replace(scan, directions=directions), instance.dag, arguments)
 
 
 def flipped(outcome: Outcome, rank: int) -> Outcome:
@@ -92,7 +93,7 @@ def transposed(instance: Instance) -> Instance:
         raise NotApplicable("a chain has no two axes")
     assert isinstance(scan.topology, Regular)
     topology = replace(scan.topology, axes=_exchanged(scan.topology.axes))
-    directions = tuple(Direction(_exchanged(one.senses)) for one in scan.directions)
+    directions = tuple(Direction(_exchanged(direction.senses)) for direction in scan.directions)
     gates = tuple(_each_clause(gate, _turned_split) for gate in scan.gates)
     leaves = {leaf.name: _transposed_leaf(instance.dag, leaf, instance.given.leaves[leaf.name]) for leaf in scan.leaves}
     inputs = {name: np.swapaxes(array, rank - 2, rank - 1) for name, array in instance.given.inputs.items()}
@@ -111,10 +112,10 @@ def transposed_states(dag: DAG, states: State) -> State:
     """Only the states of ports along neither of the two axes have both among their own."""
     rank = len(dag.ports)
 
-    def one(port: str, array: Floats) -> Floats:
+    def turned(port: str, array: Floats) -> Floats:
         return np.swapaxes(array, rank - 3, rank - 2) if dag.ports.index(port) < rank - 2 else array
 
-    return tuple({port: one(port, array) for port, array in ports.items()} for ports in states)
+    return tuple({port: turned(port, array) for port, array in ports.items()} for ports in states)
 
 
 def _exchanged(entries: tuple[T, ...]) -> tuple[T, ...]:
@@ -134,16 +135,16 @@ def _transposed_leaf(dag: DAG, leaf: Leaf, array: Floats) -> Floats:
     return array
 
 
-def _turned_split(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+def _turned_split(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
     """A stick broken for the ports in order: the last two pieces change places as their share turns from `a` to `1 - a`."""
-    if isinstance(expr, Split) and parts:
-        share = Sum(((False, Number(1.0, expr.span)), (True, parts[-1])), expr.span)
-        return rebuilt(expr, (*parts[:-1], share))
-    return rebuilt(expr, parts)
+    if isinstance(expr, Split) and operands:
+        share = Sum(((False, Number(1.0, expr.span)), (True, operands[-1])), expr.span)
+        return rebuilt(expr, (*operands[:-1], share))
+    return rebuilt(expr, operands)
 
 
 def _each_clause(gate: Gate, change: Callable[[Expr, tuple[Expr, ...]], Expr]) -> Gate:
-    return replace(gate, clauses=tuple(replace(one, value=fold(one.value, change, {})) for one in gate.clauses))
+    return replace(gate, clauses=tuple(replace(clause, value=fold(clause.value, change, {})) for clause in gate.clauses))
 
 
 # --- margins
@@ -160,20 +161,20 @@ def embedded(instance: Instance, before: Sequence[int], after: Sequence[int]) ->
     def around(array: Floats) -> Floats:
         return np.pad(array, [*widths, *((0, 0) for _ in range(array.ndim - len(widths)))], mode="wrap")
 
-    given = by_node(instance.given, scan, around)
+    arguments = by_node(instance.given, scan, around)
     inside = np.pad(np.ones(axes), widths)
     initial: State = tuple(
         {
             port: np.zeros((*dag.node_shape[:axis], *dag.node_shape[axis + 1 :], *array.shape[len(axes) - 1 :]))
             for axis, (port, array) in enumerate(ports.items())
         }
-        for ports in given.initial
+        for ports in arguments.initial
     )
     masked = np.broadcast_to(inside[..., None], (*sizes, scan.heads))
     if any(gate.name == "k" for gate in scan.gates):
-        return Instance(_key_within(larger), dag, Given(given.inputs, given.leaves | {WITHIN: masked}, initial))
-    key = given.inputs["k"] * masked[..., None]
-    return Instance(larger, dag, Given(given.inputs | {"k": key}, given.leaves, initial))
+        return Instance(_key_within(larger), dag, Given(arguments.inputs, arguments.leaves | {WITHIN: masked}, initial))
+    key = arguments.inputs["k"] * masked[..., None]
+    return Instance(larger, dag, Given(arguments.inputs | {"k": key}, arguments.leaves, initial))
 
 
 WITHIN = "within the margin"

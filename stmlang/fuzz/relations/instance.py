@@ -113,9 +113,9 @@ def _compiled(scan: Scan, graph: _Graph, strategy: str, config: Config) -> Compi
     return None
 
 
-def outcome(found: Any) -> Outcome:
+def outcome(computed: Any) -> Outcome:
     """What a call returned, as arrays of numpy."""
-    h, state = cast("tuple[Any, tuple[dict[str, Any], ...]]", found)
+    h, state = cast("tuple[Any, tuple[dict[str, Any], ...]]", computed)
     return Outcome(_wide(h), tuple({port: _wide(array) for port, array in ports.items()} for ports in state))
 
 
@@ -136,16 +136,16 @@ def expressions(scan: Scan) -> Iterator[tuple[str, Expr]]:
 
 def reads(scan: Scan, name: str) -> set[str]:
     """The gates whose equations read an input (`q`, `k` or `v`), as given or redefined."""
-    found: set[str] = set()
+    names: set[str] = set()
     for gate, expr in expressions(scan):
         match expr:
             case InputRef(name=read) if read == name:
-                found.add(gate)
+                names.add(gate)
             case GateRef(gate=read) if read == name:
-                found.add(gate)
+                names.add(gate)
             case _:
                 pass
-    return found
+    return names
 
 
 def refuse_multitree(scan: Scan) -> None:

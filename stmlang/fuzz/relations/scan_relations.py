@@ -36,18 +36,18 @@ from stmlang.scan.scan import Leaf, Scan
 
 def cut_and_resumed(trial: Trial, way: Way) -> Finding | None:
     """A scan cut in two at any place, the second part resumed from the final state of the first."""
-    given = one_direction(trial, way)
-    cut = cut_graph if given.op.dag.regular is None else cut_grid
-    found = cut(given.instance, way, random(trial, "cut"))
-    return same("cut and carry the state over", way, found, given.outcome, given.rounding)
+    original = one_direction(trial, way)
+    cut = cut_graph if original.op.dag.regular is None else cut_grid
+    resumed = cut(original.instance, way, random(trial, "cut"))
+    return same("cut and carry the state over", way, resumed, original.outcome, original.rounding)
 
 
 def prefix_property(trial: Trial, way: Way) -> Finding | None:
     """A chain or grid that ends earlier gives the same up to there."""
-    given = one_direction(trial, way)
-    beginning, window = prefix(given.instance, random(trial, "prefix"))
-    wanted, allowed = (Outcome(one.h[window], ()) for one in (given.outcome, given.rounding))
-    return same("prefix", way, Outcome(evaluate(beginning, way).h, ()), wanted, allowed)
+    original = one_direction(trial, way)
+    beginning, window = prefix(original.instance, random(trial, "prefix"))
+    expected, allowed = (Outcome(outcome.h[window], ()) for outcome in (original.outcome, original.rounding))
+    return same("prefix", way, Outcome(evaluate(beginning, way).h, ()), expected, allowed)
 
 
 PLACES = 6
@@ -56,15 +56,15 @@ PLACES = 6
 
 def causality(trial: Trial, way: Way) -> Finding | None:
     """What comes later, in an order in which every edge leads to a later node, changes no bit of what came before."""
-    given, generator = one_direction(trial, way), random(trial, "causality")
-    dag, other = given.op.dag, another(trial, given.op)
-    order = topological_order(dag, given.op.scan.directions[0], generator)
+    original, generator = one_direction(trial, way), random(trial, "causality")
+    dag, other = original.op.dag, another(trial, original.op)
+    order = topological_order(dag, original.op.scan.directions[0], generator)
     for place in generator.permutation(len(order))[:PLACES]:
         later = np.zeros(dag.node_count, bool)
         later[order[place:]] = True
-        found = given.call(_changed(given.instance, other, later))
-        parts = [Outcome(one.h.reshape(dag.node_count, -1)[~later], ()) for one in (found, given.outcome)]
-        if finding := same("causality", way, parts[0], parts[1], None):
+        changed = original.call(_changed(original.instance, other, later))
+        outcomes = [Outcome(outcome.h.reshape(dag.node_count, -1)[~later], ()) for outcome in (changed, original.outcome)]
+        if finding := same("causality", way, outcomes[0], outcomes[1], None):
             return finding
     return None
 
@@ -78,11 +78,11 @@ def _changed(instance: Instance, other: Given, later: Bools) -> Given:
         flat = where.reshape(-1, *(1,) * (old.ndim - sites))
         return np.where(flat, *(array.reshape(-1, *array.shape[sites:]) for array in (new, old))).reshape(old.shape)
 
-    def leaf(one: Leaf) -> Floats:
-        old = mine.leaves[one.name]
-        if one.kind == "param":
+    def leaf(declared: Leaf) -> Floats:
+        old = mine.leaves[declared.name]
+        if declared.kind == "param":
             return old
-        return chosen(later[_node_of(instance, one)], other.leaves[one.name], old, site_rank(dag, one))
+        return chosen(later[_node_of(instance, declared)], other.leaves[declared.name], old, site_rank(dag, declared))
 
     initial: dict[str, Floats] = {}
     for number, port in enumerate(dag.ports):
@@ -92,7 +92,7 @@ def _changed(instance: Instance, other: Given, later: Bools) -> Given:
         initial[port] = chosen((at != OPEN) & later[at], new, old, len(dag.node_shape) - 1 if dag.regular is not None else 1)
     rank = len(dag.node_shape)
     inputs = {name: chosen(later, other.inputs[name], array, rank) for name, array in mine.inputs.items()}
-    return Given(inputs, {one.name: leaf(one) for one in scan.leaves}, (initial,))
+    return Given(inputs, {declared.name: leaf(declared) for declared in scan.leaves}, (initial,))
 
 
 def _node_of(instance: Instance, leaf: Leaf) -> Ints:
@@ -118,8 +118,8 @@ def padding(trial: Trial, way: Way) -> Finding | None:
 
 def sum_of_directions(trial: Trial, way: Way) -> Finding | None:
     """All directions together give the sum of each by itself, or all of them side by side where they are concatenated."""
-    given = subject(trial, way)
-    scan, instance = given.instance.scan, given.instance
+    original = subject(trial, way)
+    scan, instance = original.instance.scan, original.instance
     count = len(scan.directions)
     if count == 1:
         raise NotApplicable("it has one direction")
@@ -127,19 +127,19 @@ def sum_of_directions(trial: Trial, way: Way) -> Finding | None:
         raise NotApplicable("a quotient of sums is no sum")
     alone = [single(instance, number) for number in range(count)]
     if scan.combine == "sum" and not scan.gate("direct").directional:
-        alone = [alone[0], *(replace(one, scan=_without_direct(one.scan)) for one in alone[1:])]
-    each = [evaluate(one, way) for one in alone]
-    results = [one.h for one in each]
+        alone = [alone[0], *(replace(single, scan=_without_direct(single.scan)) for single in alone[1:])]
+    each = [evaluate(single, way) for single in alone]
+    results = [outcome.h for outcome in each]
     h = np.sum(results, axis=0) if scan.combine == "sum" else np.concatenate(results, axis=-2)
-    wanted = Outcome(h, tuple(one.state[0] for one in each))
-    return same("sum of directions", way, given.outcome, wanted, given.rounding)
+    expected = Outcome(h, tuple(outcome.state[0] for outcome in each))
+    return same("sum of directions", way, original.outcome, expected, original.rounding)
 
 
 def _without_direct(scan: Scan) -> Scan:
     """The direct gate zero: where directions share it, it is added once."""
 
     gates = tuple(
-        replace(gate, clauses=tuple(replace(one, value=Number(0.0, one.value.span)) for one in gate.clauses))
+        replace(gate, clauses=tuple(replace(clause, value=Number(0.0, clause.value.span)) for clause in gate.clauses))
         if gate.name == "direct"
         else gate
         for gate in scan.gates
@@ -153,31 +153,31 @@ def _without_direct(scan: Scan) -> Scan:
 def linearity(trial: Trial, way: Way) -> Finding | None:
     """Results and states of `a v + b w` are a times those of v plus b times those of w, initial states with them. What a
     normalized scan divides by does not depend on values."""
-    given = subject(trial, way)
-    op = given.op
+    original = subject(trial, way)
+    op = original.op
     if not _linear_in_value(op.scan):
         raise NotApplicable("its gates depend on the value")
     others, sums = _with_other_values(trial, way), _with_sums(trial, way)
-    first, last = given.outcome, given.call(others.given)
-    wanted = Outcome(_mixed(first.h, last.h), _each(partial(_mixed_state, op.scan), first.state, last.state))
+    first, last = original.outcome, original.call(others.given)
+    expected = Outcome(_mixed(first.h, last.h), _each(partial(_mixed_state, op.scan), first.state, last.state))
     allowed = [
-        given.rounding,
+        original.rounding,
         rounding("other values", trial, lambda draw: _with_other_values(draw, way)),
         rounding("sums of values", trial, lambda draw: _with_sums(draw, way)),
     ]
-    return same("linearity in v", way, given.call(sums.given), wanted, _total(allowed))
+    return same("linearity in v", way, original.call(sums.given), expected, _total(allowed))
 
 
 def _with_other_values(trial: Trial, way: Way) -> Instance:
     """A trial's scan with other values, and initial states of others; what a normalized scan divides by stays."""
-    given = subject(trial, way)
-    mine, other, normalized = given.instance.given, another(trial, given.op), given.op.scan.normalize != "none"
+    original = subject(trial, way)
+    mine, other, normalized = original.instance.given, another(trial, original.op), original.op.scan.normalize != "none"
 
     def state(first: Floats, second: Floats) -> Floats:
         return np.concatenate([second[..., :-1], first[..., -1:]], axis=-1) if normalized else second
 
     changed = Given(mine.inputs | {"v": other.inputs["v"]}, mine.leaves, _each(state, mine.initial, other.initial))
-    return replace(given.instance, given=changed)
+    return replace(original.instance, given=changed)
 
 
 def _with_sums(trial: Trial, way: Way) -> Instance:
@@ -201,8 +201,8 @@ def _mixed_state(scan: Scan, first: Floats, second: Floats) -> Floats:
 def _total(outcomes: Sequence[Outcome]) -> Outcome:
     """The sum of outcomes."""
     first, *rest = outcomes
-    for one in rest:
-        first = Outcome(first.h + one.h, _each(np.add, first.state, one.state))
+    for outcome in rest:
+        first = Outcome(first.h + outcome.h, _each(np.add, first.state, outcome.state))
     return first
 
 
@@ -225,10 +225,10 @@ def _is_linear(expr: Expr) -> bool:
         case InputRef(name="v"):
             return True
         case Product(factors=factors):
-            among = [(inverted, part) for inverted, part in factors if any(map(_is_value, inside(part)))]
+            among = [(inverted, factor) for inverted, factor in factors if any(map(_is_value, inside(factor)))]
             return len(among) == 1 and not among[0][0] and _is_linear(among[0][1])
         case Sum(terms=terms):
-            return all(_is_linear(part) for _, part in terms)
+            return all(_is_linear(term) for _, term in terms)
         case _:
             return False
 
@@ -242,34 +242,34 @@ def _is_value(expr: Expr) -> bool:
 
 def other_settings(trial: Trial, way: Way) -> Finding | None:
     """The sizes of chunks, tiles and blocks, and with them the depth of hierarchies, change nothing."""
-    given = subject(trial, way)
-    rivals = [one for one in ways(given.op) if one.strategy == way.strategy and one.label != way.label]
+    original = subject(trial, way)
+    rivals = [other for other in ways(original.op) if other.strategy == way.strategy and other.label != way.label]
     if not rivals:
         raise NotApplicable(f"`{way.strategy}` has no other settings")
     for rival in rivals:
-        found = Subject(trial.compiled(rival, "float64"), given.instance).outcome
-        if finding := same("chunk size and depth", way, found, given.outcome, given.rounding):
+        computed = Subject(trial.compiled(rival, "float64"), original.instance).outcome
+        if finding := same("chunk size and depth", way, computed, original.outcome, original.rounding):
             return replace(finding, what=f"{finding.what} with {rival.label}")
     return None
 
 
 def batch_order(trial: Trial, way: Way) -> Finding | None:
     """The members of a batch in another order give their results in that order."""
-    given = subject(trial, way)
-    first, second = given.instance.given, another(trial, given.op)
+    original = subject(trial, way)
+    first, second = original.instance.given, another(trial, original.op)
     others = rounding("other arguments", trial, lambda draw: _with_others(draw, way))
-    wanted, found = (given.call_both(*members) for members in ([first, second], [second, first]))
-    pairs = zip(found, wanted[::-1], (others, given.rounding), strict=True)
-    findings = (same("batch order", way, one, other, allowed) for one, other, allowed in pairs)
+    ordered, swapped = (original.call_both(*members) for members in ([first, second], [second, first]))
+    pairs = zip(swapped, ordered[::-1], (others, original.rounding), strict=True)
+    findings = (same("batch order", way, computed, other, allowed) for computed, other, allowed in pairs)
     return next((finding for finding in findings if finding is not None), None)
 
 
 def _with_others(trial: Trial, way: Way) -> Instance:
-    given = subject(trial, way)
-    return replace(given.instance, given=another(trial, given.op))
+    original = subject(trial, way)
+    return replace(original.instance, given=another(trial, original.op))
 
 
 def same_bits(trial: Trial, way: Way) -> Finding | None:
     """The same inputs give the same bits."""
-    given = subject(trial, way)
-    return same("same bits", way, given.call(given.instance.given), given.outcome, None)
+    original = subject(trial, way)
+    return same("same bits", way, original.call(original.instance.given), original.outcome, None)

@@ -34,10 +34,10 @@ class Subject:
     instance: Instance
     limits: Callable[[], Outcome] | None = None
 
-    def call(self, given: Given) -> Outcome:
+    def call(self, arguments: Given) -> Outcome:
         """What it gives for other arguments, in one call with final states."""
         with quick_compilation():
-            return outcome(execute(_evaluated, self.op, given.tree))
+            return outcome(execute(_evaluated, self.op, arguments.tree))
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -72,7 +72,7 @@ def _stacked(batch: list[Given]) -> tuple[Any, ...]:
     def together(*arrays: Floats) -> Floats:
         return np.stack(arrays)
 
-    return jax.tree.map(together, *(given.tree for given in batch))
+    return jax.tree.map(together, *(arguments.tree for arguments in batch))
 
 
 def evaluate(instance: Instance, way: Way) -> Outcome:
