@@ -79,16 +79,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/bench/compile.json"), help="file to write")
     parser.add_argument("--side", type=int, default=SIDE, help="side of the grid")
     parser.add_argument("--one", nargs=2, metavar=("SPEC", "PASS"), help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.one:
-        print(json.dumps(measure(given.one[0], given.one[1], given.side)))
+    options = parser.parse_args(arguments)
+    if options.one:
+        print(json.dumps(measure(options.one[0], options.one[1], options.side)))
         return 0
-    rows = [_apart(spec, passes, given.side) for spec in SPECS for passes in PASSES]
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(given.out) as file:
+    rows = [_apart(spec, passes, options.side) for spec in SPECS for passes in PASSES]
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(options.out) as file:
         file.write(json.dumps({"machine": machine(), "rows": rows}, indent=2).encode() + b"\n")
     show(rows)
-    print(f"wrote {given.out}")
+    print(f"wrote {options.out}")
     return 0
 
 

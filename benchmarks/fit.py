@@ -72,16 +72,16 @@ class Observed:
 
 def observed(samples: Sequence[Samples], cases: Iterable[Case]) -> tuple[list[Observed], list[Observed]]:
     """All that was timed of the cases, by session, and the programs whose instructions were counted."""
-    found: list[Observed] = []
+    observations: list[Observed] = []
     programs: list[Observed] = []
     session = 0
     for case in cases:
         for store in samples:
             programs += [Observed(case, problem_of(case), sample, -1) for sample in store.programs.get(case.name, {}).values()]
             for timed in store.cases.get(case.name, ()):
-                found += [Observed(case, problem_of(case), sample, session) for sample in timed.values()]
+                observations += [Observed(case, problem_of(case), sample, session) for sample in timed.values()]
                 session += 1
-    return found, programs
+    return observations, programs
 
 
 @cache
@@ -97,23 +97,23 @@ def problem_of(case: Case) -> Problem:
     return Problem.of(facts.scan, dag, facts=facts, mode=case.mode, batch=case.batch)
 
 
-def candidate_of(seen: Observed, target: Target) -> Candidate | None:
+def candidate_of(observation: Observed, target: Target) -> Candidate | None:
     """The candidate as it is costed now; None where its strategy no longer takes it."""
-    strategy = strategy_named(seen.sample.strategy)
-    built = asked_for(strategy, seen.problem, dict(seen.sample.config), target)
+    strategy = strategy_named(observation.sample.strategy)
+    built = asked_for(strategy, observation.problem, dict(observation.sample.config), target)
     return built if isinstance(built, Candidate) else None
 
 
 def terms_of(candidate: Candidate, problem: Problem, target: Target) -> dict[Key, float]:
     """The seconds that a candidate takes by coefficient, at coefficients of one."""
-    found: dict[Key, float] = defaultdict(float)
+    totals: dict[Key, float] = defaultdict(float)
     for stage in candidate.stages(problem.training):
         group = SHARED if stage.name.split(",")[0] in ("gates", "spectral norms") else candidate.strategy
         for term in TERMS:
             seconds = _seconds(stage, term, problem, target)
             if seconds:
-                found[group, stage.name, term] += seconds
-    return found
+                totals[group, stage.name, term] += seconds
+    return totals
 
 
 def _seconds(stage: Stage, term: str, problem: Problem, target: Target) -> float:
@@ -125,25 +125,27 @@ def _seconds(stage: Stage, term: str, problem: Problem, target: Target) -> float
 # --- instructions ----------------------------------------------------------------------------------------------------
 
 
-def fitted_instructions(seen: Sequence[Observed], target: Target, old: Coefficients) -> dict[str, dict[str, dict[str, float]]]:
+def fitted_instructions(
+    observations: Sequence[Observed], target: Target, old: Coefficients
+) -> dict[str, dict[str, dict[str, float]]]:
     """For each strategy and mode how many instructions belong to each of its terms: least squares, none negative, relative to
     what was counted. Of a mode or strategy that was not seen the old numbers stay."""
     rows: dict[tuple[str, str], list[tuple[Mapping[str, int], int]]] = defaultdict(list)
-    for entry in seen:
+    for entry in observations:
         candidate = candidate_of(entry, target)
         if candidate is not None and entry.sample.instructions:
             rows[candidate.strategy, entry.case.mode].append((candidate.terms, entry.sample.instructions))
-    found = {strategy: {mode: dict(terms) for mode, terms in modes.items()} for strategy, modes in old.instructions.items()}
+    fitted = {strategy: {mode: dict(terms) for mode, terms in modes.items()} for strategy, modes in old.instructions.items()}
     for (strategy, mode), programs in rows.items():
         names = sorted({name for terms, _ in programs for name in terms})
         counts = np.array([float(number) for _, number in programs])
         matrix = np.array([[terms.get(name, 0) for name in names] for terms, _ in programs], float)
         numbers: Float[np.ndarray, " terms"] = optimize.nnls(matrix / counts[:, None], np.ones(len(counts)))[0]
-        found.setdefault(strategy, {})[mode] = dict(zip(names, numbers.tolist(), strict=True))
-    for modes in found.values():
+        fitted.setdefault(strategy, {})[mode] = dict(zip(names, numbers.tolist(), strict=True))
+    for modes in fitted.values():
         for mode, other in (MODES, MODES[::-1]):
             modes.setdefault(mode, modes.get(other, {}))
-    return found
+    return fitted
 
 
 # --- times -----------------------------------------------------------------------------------------------------------
@@ -157,10 +159,10 @@ class Table:
     observations: Observations
 
 
-def table_of(seen: Sequence[Observed], target: Target) -> Table:
+def table_of(observations: Sequence[Observed], target: Target) -> Table:
     """What was timed, costed by a target."""
     rows, seconds, sessions = list[dict[Key, float]](), list[float](), list[int]()
-    for entry in seen:
+    for entry in observations:
         candidate = candidate_of(entry, target)
         if candidate is not None:
             rows.append(terms_of(candidate, entry.problem, target))
@@ -188,15 +190,15 @@ def shared_prior(table: Table) -> Float[np.ndarray, " terms"]:
     return np.array([numbers[names.index(kind)] for kind in kinds])
 
 
-def fitted_record(seen: Sequence[Observed], programs: Sequence[Observed], target: Target, origin: str) -> Coefficients:
+def fitted_record(observations: Sequence[Observed], programs: Sequence[Observed], target: Target, origin: str) -> Coefficients:
     """The record that ranks what was timed best, over the sizes of caches that are tried."""
     best: tuple[float, Coefficients] | None = None
     old = target.coefficients
-    instructions = fitted_instructions([*seen, *programs], target, old)
+    instructions = fitted_instructions([*observations, *programs], target, old)
     for cache_bytes in CACHES:
         for fresh in FRESH:
             record = replace(old, cache=cache_bytes, fresh=fresh, instructions=instructions)
-            table = table_of(seen, replace(target, coefficients=record))
+            table = table_of(observations, replace(target, coefficients=record))
             weights = fit(table.observations, shared_prior(table))
             predicted = table.observations.terms @ weights
             loss = float(np.mean(np.log(regrets(predicted, table.observations)))) + _spread(predicted, table.observations)
@@ -208,29 +210,29 @@ def fitted_record(seen: Sequence[Observed], programs: Sequence[Observed], target
     return best[1]
 
 
-def _spread(predicted: Float[np.ndarray, " candidates"], seen: Observations) -> float:
+def _spread(predicted: Float[np.ndarray, " candidates"], observations: Observations) -> float:
     """How far predictions are off inside of sessions, on average, in logarithms."""
-    error = np.log(predicted / seen.seconds)
-    means = np.bincount(seen.session, error) / np.bincount(seen.session)
-    return float(np.mean(np.abs(error - means[seen.session])))
+    error = np.log(predicted / observations.seconds)
+    means = np.bincount(observations.session, error) / np.bincount(observations.session)
+    return float(np.mean(np.abs(error - means[observations.session])))
 
 
 def _stages(keys: Sequence[Key], weights: Float[np.ndarray, " terms"]) -> dict[str, dict[str, Weights]]:
-    found: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    grouped: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for (group, stage, term), weight in zip(keys, weights, strict=False):  # the last one is the unit's
-        found[group][stage][term] = float(weight)
-    return {group: {stage: Weights(**terms) for stage, terms in stages.items()} for group, stages in found.items()}
+        grouped[group][stage][term] = float(weight)
+    return {group: {stage: Weights(**terms) for stage, terms in stages.items()} for group, stages in grouped.items()}
 
 
 # --- regret ----------------------------------------------------------------------------------------------------------
 
 
-def regret_of(seen: Sequence[Observed], target: Target) -> dict[str, float]:
+def regret_of(observations: Sequence[Observed], target: Target) -> dict[str, float]:
     """By case the time of the candidate that a target's record chooses of those timed, over that of the fastest."""
     by_session: dict[int, list[Observed]] = defaultdict(list)
-    for entry in seen:
+    for entry in observations:
         by_session[entry.session].append(entry)
-    found: dict[str, float] = {}
+    ratios: dict[str, float] = {}
     for entries in by_session.values():
         predicted: list[tuple[float, float]] = []
         for entry in entries:
@@ -239,13 +241,13 @@ def regret_of(seen: Sequence[Observed], target: Target) -> dict[str, float]:
                 predicted.append((estimate(candidate, entry.problem, target).seconds, entry.sample.usual))
         least = min(seconds for _, seconds in predicted)
         name = entries[0].case.name
-        found[name] = max(found.get(name, 1.0), min(predicted)[1] / least)
-    return found
+        ratios[name] = max(ratios.get(name, 1.0), min(predicted)[1] / least)
+    return ratios
 
 
-def summary(found: Mapping[str, float]) -> str:
+def summary(ratios: Mapping[str, float]) -> str:
     """`62 problems: regret at most 1.31, median 1.00, mean 1.03, 3 above 1.2`."""
-    values = np.array(list(found.values()))
+    values = np.array(list(ratios.values()))
     if not len(values):
         return "no problems"
     above = int((values > 1.2).sum())
@@ -274,17 +276,17 @@ def count_programs(samples: Samples, cases: Iterable[Case]) -> Iterator[str]:
     """Count instructions of programs that differ in what these grow with, a few for each strategy and mode."""
     known: dict[tuple[str, ...], set[tuple[tuple[str, int], ...]]] = defaultdict(set)
     for case in cases:
-        found, here = dict(samples.programs.get(case.name, {})), Counter[str]()
+        programs, alike = dict(samples.programs.get(case.name, {})), Counter[str]()
         for entry in compiled(case).plan.ranked:
             candidate = entry.estimate.candidate
-            terms, seen = tuple(sorted(candidate.terms.items())), known[candidate.strategy, case.mode, *candidate.terms]
-            if not entry.fits or terms in seen or len(seen) >= PROGRAMS or here[candidate.strategy] >= ALIKE:
+            terms, similar = tuple(sorted(candidate.terms.items())), known[candidate.strategy, case.mode, *candidate.terms]
+            if not entry.fits or terms in similar or len(similar) >= PROGRAMS or alike[candidate.strategy] >= ALIKE:
                 continue
-            seen.add(terms)
-            here[candidate.strategy] += 1
-            if candidate.label not in found:
-                found[candidate.label] = counted(case, candidate)
-                samples.programs[case.name] = found
+            similar.add(terms)
+            alike[candidate.strategy] += 1
+            if candidate.label not in programs:
+                programs[candidate.label] = counted(case, candidate)
+                samples.programs[case.name] = programs
                 samples.write()
                 yield f"{case.name}, {candidate.label}"
 
@@ -297,9 +299,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--samples", type=Path, nargs="+", default=[SAMPLES], help="files of samples; new ones go to the first")
     parser.add_argument("--measure", type=float, default=float("inf"), help="minutes of measuring at most")
     parser.add_argument("--out", type=Path, default=PATH, help="file to write")
-    given = parser.parse_args(arguments)
-    stores = [Samples.read(path) for path in given.samples]
-    for name in measure(stores[0], (*training_cases(), *held_out_cases()), 60 * given.measure):
+    options = parser.parse_args(arguments)
+    stores = [Samples.read(path) for path in options.samples]
+    for name in measure(stores[0], (*training_cases(), *held_out_cases()), 60 * options.measure):
         print(f"measured {name}", file=sys.stderr, flush=True)
     for name in count_programs(stores[0], training_cases()):
         print(f"counted {name}", file=sys.stderr, flush=True)
@@ -309,10 +311,12 @@ def main(arguments: list[str] | None = None) -> int:
     problems = len({entry.session for entry in training})
     origin = f"fitted to {len(training)} runs of {problems} problems by `python -m benchmarks.fit`"
     record = fitted_record(training, programs, target, origin)
-    write_records({**records, "cpu": record}, given.out)
-    print(f"wrote {given.out}")
-    for words, seen in (("fitted to", training), ("held out", held_out)):
-        before, after = (summary(regret_of(seen, replace(target, coefficients=which))) for which in (records["cpu"], record))
+    write_records({**records, "cpu": record}, options.out)
+    print(f"wrote {options.out}")
+    for words, observations in (("fitted to", training), ("held out", held_out)):
+        before, after = (
+            summary(regret_of(observations, replace(target, coefficients=which))) for which in (records["cpu"], record)
+        )
         print(f"{words}, before: {before}\n{words}, after:  {after}")
     return 0
 

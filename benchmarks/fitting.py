@@ -46,10 +46,10 @@ class Observations:
         return int(self.session.max(initial=-1)) + 1
 
 
-def fit(seen: Observations, prior: Float[np.ndarray, " terms"], strength: float = PRIOR) -> Float[np.ndarray, " terms"]:
+def fit(observations: Observations, prior: Float[np.ndarray, " terms"], strength: float = PRIOR) -> Float[np.ndarray, " terms"]:
     """The coefficients that lose least. Those that nothing depends on stay as they were."""
     with jax.enable_x64(True):
-        loss = jax.jit(jax.value_and_grad(_loss(seen, prior, strength)))
+        loss = jax.jit(jax.value_and_grad(_loss(observations, prior, strength)))
 
         def evaluated(logs: Float[np.ndarray, " terms"]) -> tuple[float, Float[np.ndarray, " terms"]]:
             value, slope = loss(logs)
@@ -61,13 +61,13 @@ def fit(seen: Observations, prior: Float[np.ndarray, " terms"], strength: float 
     return np.exp(result.x)
 
 
-def _loss(seen: Observations, prior: Float[np.ndarray, " terms"], strength: float) -> Any:
-    count, session = seen.sessions, jnp.asarray(seen.session)
+def _loss(observations: Observations, prior: Float[np.ndarray, " terms"], strength: float) -> Any:
+    count, session = observations.sessions, jnp.asarray(observations.session)
     least = np.full(count, np.inf)
-    np.minimum.at(least, seen.session, seen.seconds)
-    slower = jnp.asarray(seen.seconds / least[seen.session])
-    measured, terms, start = jnp.log(seen.seconds), jnp.asarray(seen.terms), jnp.log(prior)
-    size = jax.ops.segment_sum(jnp.ones(len(seen.seconds)), session, count)
+    np.minimum.at(least, observations.session, observations.seconds)
+    slower = jnp.asarray(observations.seconds / least[observations.session])
+    measured, terms, start = jnp.log(observations.seconds), jnp.asarray(observations.terms), jnp.log(prior)
+    size = jax.ops.segment_sum(jnp.ones(len(observations.seconds)), session, count)
 
     def loss(logs: Any) -> Any:
         predicted = jnp.log(terms @ jnp.exp(logs))
@@ -88,10 +88,10 @@ def _loss(seen: Observations, prior: Float[np.ndarray, " terms"], strength: floa
     return loss
 
 
-def regrets(predicted: Float[np.ndarray, " candidates"], seen: Observations) -> Float[np.ndarray, " sessions"]:
+def regrets(predicted: Float[np.ndarray, " candidates"], observations: Observations) -> Float[np.ndarray, " sessions"]:
     """For each session the time of the candidate that is predicted to be the fastest, over that of the fastest."""
-    found = np.ones(seen.sessions)
-    for number in range(seen.sessions):
-        here = np.flatnonzero(seen.session == number)
-        found[number] = seen.seconds[here[predicted[here].argmin()]] / seen.seconds[here].min()
-    return found
+    ratios = np.ones(observations.sessions)
+    for number in range(observations.sessions):
+        members = np.flatnonzero(observations.session == number)
+        ratios[number] = observations.seconds[members[predicted[members].argmin()]] / observations.seconds[members].min()
+    return ratios

@@ -77,15 +77,15 @@ MODES = {
 
 def molecules(folder: Path, seed: int = 0) -> Batch:
     """A batch drawn at random, edges from the lesser to the greater node."""
-    data = read_tudataset(str(folder / "NCI1"))
-    chosen = np.random.default_rng(seed).permutation(len(data))[:GRAPHS].tolist()
-    graphs = [data[number] for number in chosen]
+    graph_set = read_tudataset(str(folder / "NCI1"))
+    chosen = np.random.default_rng(seed).permutation(len(graph_set))[:GRAPHS].tolist()
+    graphs = [graph_set[number] for number in chosen]
     return batch([from_edges(graph.edges, nodes=graph.node_count, listing="once").dag for graph in graphs])
 
 
-def gin(here: Batch) -> Callable[[], Any]:
+def gin(graph_batch: Batch) -> Callable[[], Any]:
     """Forward and backward of one GIN layer: sums over neighbours, two matrices."""
-    nodes, arrays = here.bucket.nodes, here.arrays
+    nodes, arrays = graph_batch.bucket.nodes, graph_batch.arrays
     random = np.random.default_rng(0)
     x = jnp.asarray(random.standard_normal((nodes, WIDTH)), jnp.float32)
     weights = [jnp.asarray(random.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5, jnp.float32) for _ in range(2)]
@@ -102,18 +102,18 @@ def gin(here: Batch) -> Callable[[], Any]:
     return lambda: step(weights, x, arrays)
 
 
-def placed(text: str, here: Batch, strategy: str | None = None) -> stmlang.CompiledScan:
+def placed(text: str, graph_batch: Batch, strategy: str | None = None) -> stmlang.CompiledScan:
     """The scan on the batch, by a strategy or as planned."""
     op = stmlang.compile(text, strategy=strategy, tuned=False)
     assert isinstance(op, stmlang.GraphScan)
-    return op.at(here)
+    return op.at(graph_batch)
 
 
 def passes(on: stmlang.CompiledScan) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Forward, and forward with backward."""
     arguments = on.example()
-    forward = jax.jit(lambda on, given: on(*given))
-    both = jax.jit(lambda on, given: jax.grad(lambda given: jnp.sum(on(*given) ** 2))(given))
+    forward = jax.jit(lambda on, arrays: on(*arrays))
+    both = jax.jit(lambda on, arrays: jax.grad(lambda arrays: jnp.sum(on(*arrays) ** 2))(arrays))
     return lambda: forward(on, arguments), lambda: both(on, arguments)
 
 
@@ -121,40 +121,40 @@ def interleaved(calls: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
     """Milliseconds of each call, one turn after the other."""
     for call in calls.values():
         jax.block_until_ready(call())
-    found: dict[str, list[float]] = {name: [] for name in calls}
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(REPEATS):
         for name, call in calls.items():
             start = time.perf_counter()
             jax.block_until_ready(call())
-            found[name].append(1e3 * (time.perf_counter() - start))
-    return found
+            times[name].append(1e3 * (time.perf_counter() - start))
+    return times
 
 
-def rows_of(mode: str, here: Batch) -> list[dict[str, Any]]:
+def rows_of(mode: str, graph_batch: Batch) -> list[dict[str, Any]]:
     """A row for each strategy that takes the mode, the planner's own choice told."""
-    calls: dict[str, Callable[[], Any]] = {"GIN": gin(here)}
+    calls: dict[str, Callable[[], Any]] = {"GIN": gin(graph_batch)}
     text = HEAD + MODES[mode]
-    chosen = placed(text, here).plan.strategy
+    chosen = placed(text, graph_batch).plan.strategy
     for strategy in STRATEGIES:
         try:
-            calls[f"{strategy} forward"], calls[f"{strategy} both"] = passes(placed(text, here, strategy))
+            calls[f"{strategy} forward"], calls[f"{strategy} both"] = passes(placed(text, graph_batch, strategy))
         except stmlang.SpecError:
             continue
-    found = interleaved(calls)
+    times = interleaved(calls)
     rows: list[dict[str, Any]] = []
     for strategy in STRATEGIES:
-        if f"{strategy} both" not in found:
+        if f"{strategy} both" not in times:
             continue
-        both = found[f"{strategy} both"]
+        both = times[f"{strategy} both"]
         rows.append(
             {
                 "mode": mode,
                 "strategy": strategy,
                 "chosen": strategy == chosen,
-                "forward": median(found[f"{strategy} forward"]),
+                "forward": median(times[f"{strategy} forward"]),
                 "both": median(both),
-                "gin": median(found["GIN"]),
-                "ratio": median(a / b for a, b in zip(both, found["GIN"], strict=True)),
+                "gin": median(times["GIN"]),
+                "ratio": median(a / b for a, b in zip(both, times["GIN"], strict=True)),
             }
         )
     return rows
@@ -162,15 +162,15 @@ def rows_of(mode: str, here: Batch) -> list[dict[str, Any]]:
 
 def flow(path: Path) -> dict[str, Any]:
     """Forward and backward over a raster of flow directions, one head with a state of 8x8: seconds and bytes."""
-    here = batch([read_flow(str(path)).dag])
-    on = placed(FLOW, here)
+    graph_batch = batch([read_flow(str(path)).dag])
+    on = placed(FLOW, graph_batch)
     arguments = on.example()
-    step = jax.jit(lambda on, given: jax.grad(lambda given: jnp.sum(on(*given) ** 2))(given))
+    step = jax.jit(lambda on, arrays: jax.grad(lambda arrays: jnp.sum(on(*arrays) ** 2))(arrays))
     memory = step.lower(on, arguments).compile().memory_analysis()
     (milliseconds,) = interleaved({"flow": lambda: step(on, arguments)}).values()
     return {
-        "nodes": here.dags[0].node_count,
-        "levels": int(node_levels(here.dags[0]).max()) + 1,
+        "nodes": graph_batch.dags[0].node_count,
+        "levels": int(node_levels(graph_batch.dags[0]).max()) + 1,
         "strategy": on.plan.strategy,
         "seconds": median(milliseconds) / 1e3,
         "temporary_bytes": None if memory is None else memory.temp_size_in_bytes,
@@ -210,11 +210,11 @@ def epochs(sets: Path, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def write(path: Path, found: dict[str, Any]) -> None:
+def write(path: Path, results: dict[str, Any]) -> None:
     """What was measured, with the machine."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as file:
-        file.write(json.dumps({"machine": machine(), **found}, indent=2).encode())
+        file.write(json.dumps({"machine": machine(), **results}, indent=2).encode())
     print(f"wrote {path}")
 
 
@@ -224,13 +224,13 @@ def main() -> None:
     parser.add_argument("--sets", type=Path, required=True, help="a folder of TUDataset folders, NCI1 among them")
     parser.add_argument("--flow", type=Path, help="a raster of flow directions, such as that of a river")
     parser.add_argument("--epoch", action="store_true", help="measure an epoch of training, and nothing else")
-    given = parser.parse_args()
-    if given.epoch:
-        write(Path("build/bench/epoch.json"), {"rows": epochs(given.sets, "NCI1")})
+    options = parser.parse_args()
+    if options.epoch:
+        write(Path("build/bench/epoch.json"), {"rows": epochs(options.sets, "NCI1")})
         return
-    here = molecules(given.sets)
-    print(f"{GRAPHS} molecules of NCI1: {int(here.node_mask.sum())} nodes in {here.bucket}")
-    rows = [row for mode in MODES for row in rows_of(mode, here)]
+    graph_batch = molecules(options.sets)
+    print(f"{GRAPHS} molecules of NCI1: {int(graph_batch.node_mask.sum())} nodes in {graph_batch.bucket}")
+    rows = [row for mode in MODES for row in rows_of(mode, graph_batch)]
     print(f"{'mode':4}  {'strategy':14}{'forward ms':>11}{'both ms':>9}{'GIN ms':>8}{'ratio':>7}")
     for row in rows:
         mark = "<" if row["chosen"] else ""
@@ -241,9 +241,9 @@ def main() -> None:
         print(
             f"{row['mode']}: {'met' if met else 'MISSED'} {TARGET_MILLISECONDS:g} ms and {TARGET_RATIO:g} times the GIN layer"
         )
-    written: dict[str, Any] = {"bucket": vars(here.bucket), "rows": rows}
-    if given.flow is not None:
-        written["flow"] = flow(given.flow)
+    written: dict[str, Any] = {"bucket": vars(graph_batch.bucket), "rows": rows}
+    if options.flow is not None:
+        written["flow"] = flow(options.flow)
         print(
             "{nodes:,} nodes, {levels:,} levels: {seconds:.2f} s, {temporary_bytes} bytes of temporaries".format(
                 **written["flow"]

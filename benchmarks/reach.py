@@ -49,8 +49,8 @@ def graphs(sets: Path | None, circuits: Path | None) -> Iterator[tuple[str, Iter
         yield f"grid {rows}x{cols}", [grid(rows, cols, None)]
         yield f"grid {rows}x{cols}, shuffled", [grid(rows, cols, 0)]
     for name in SETS if sets is not None else ():
-        data = read_tudataset(str((sets or Path()) / name))
-        yield name, [from_edges(graph.edges, nodes=graph.node_count, listing="once").dag for graph in data]
+        graph_set = read_tudataset(str((sets or Path()) / name))
+        yield name, [from_edges(graph.edges, nodes=graph.node_count, listing="once").dag for graph in graph_set]
     for name in CIRCUITS if circuits is not None else ():
         yield name, [read_graph(str((circuits or Path()) / f"{name}.bench"))]
 
@@ -74,10 +74,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The reach that cutting line graphs to multitrees leaves.")
     parser.add_argument("--sets", type=Path, help="a folder of TUDataset folders")
     parser.add_argument("--circuits", type=Path, help="a folder of BENCH circuits")
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(f"{'':24}{'edges':>9}{'pairs':>12}{'kept':>8}{'greedy':>8}{'seconds':>9}")
     rows: list[dict[str, Any]] = []
-    for name, dags in graphs(given.sets, given.circuits):
+    for name, dags in graphs(options.sets, options.circuits):
         row = measured(name, dags)
         rows.append(row)
         shares = "".join(f"{row[kind] / max(row['before'], 1):8.1%}" for kind in ("kept", "greedy"))

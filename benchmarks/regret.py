@@ -87,19 +87,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help=f"only {QUICK} problems")
     parser.add_argument("--keep", action="store_true", help="do not measure again what was measured before")
     parser.add_argument("--out", type=Path, default=Path("build/bench/regret.json"), help="file to write")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     cases = held_out_cases()
-    cases = cases[:: -(-len(cases) // QUICK)] if given.quick else cases
-    samples = Samples.read(given.out.with_name(f"{given.out.stem}-samples.json"))
-    if not given.keep:
+    cases = cases[:: -(-len(cases) // QUICK)] if options.quick else cases
+    samples = Samples.read(options.out.with_name(f"{options.out.stem}-samples.json"))
+    if not options.keep:
         samples.cases.clear()
-    rows = rows_of(samples, cases, given.keep)
+    rows = rows_of(samples, cases, options.keep)
     show(rows)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(given.out) as file:
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(options.out) as file:
         values = {"machine": machine(), "rows": [{**asdict(row), "regret": row.regret} for row in rows]}
         file.write(json.dumps(values, indent=2).encode() + b"\n")
-    print(f"wrote {given.out}")
+    print(f"wrote {options.out}")
     return 0
 
 

@@ -96,7 +96,9 @@ class Samples:
             name: [{label: asdict(sample) for label, sample in session.items()} for session in sessions]
             for name, sessions in self.cases.items()
         }
-        programs = {name: {label: asdict(sample) for label, sample in found.items()} for name, found in self.programs.items()}
+        programs = {
+            name: {label: asdict(sample) for label, sample in by_label.items()} for name, by_label in self.programs.items()
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(self.path) as file:
             file.write(json.dumps({"schema": SCHEMA, "cases": cases, "programs": programs}).encode())
@@ -214,12 +216,12 @@ def timed(calls: Mapping[str, Callable[[], Any]], seconds: float, turns: int) ->
     for call in calls.values():
         call()
     times = {label: [_sample(call, 1)] for label, call in calls.items()}
-    counts = {label: max(1, round(SHORTEST / found[0])) for label, found in times.items()}
+    counts = {label: max(1, round(SHORTEST / durations[0])) for label, durations in times.items()}
     for turn in range(turns):
         if turn >= FEWEST and time.perf_counter() - start > seconds:
             break
-        least = min(min(found) for found in times.values())
-        order = [label for label, found in times.items() if min(found) <= DROPPED * least or turn == 0]
+        least = min(min(durations) for durations in times.values())
+        order = [label for label, durations in times.items() if min(durations) <= DROPPED * least or turn == 0]
         for label in order if turn % 2 == 0 else reversed(order):
             times[label].append(_sample(calls[label], counts[label]))
     return times

@@ -233,15 +233,15 @@ def _largest_regret(rows: list[Row]) -> float:
 
 
 def _misses(row: Row) -> str:
-    parts: list[str] = []
+    misses: list[str] = []
     if not row.met:
-        parts.append(f"ratio {row.ratio:.2f} above {row.target:g}")
+        misses.append(f"ratio {row.ratio:.2f} above {row.target:g}")
     if not row.compile_met:
-        parts.append(f"compiled in {row.compile_seconds:.1f} s")
+        misses.append(f"compiled in {row.compile_seconds:.1f} s")
     if row.memory_met is False and row.whole_bytes:
-        parts.append(f"temporary memory {row.temporary_bytes / row.whole_bytes:.1%} of the path that holds the gating matrix")
+        misses.append(f"temporary memory {row.temporary_bytes / row.whole_bytes:.1%} of the path that holds the gating matrix")
     tried = ", ".join(f"{label} {seconds * 1e3:.1f} ms" for label, seconds in row.tried.items())
-    return "; ".join(parts) + (f" (timed: {tried}; not timed: {row.untried})" if tried else "")
+    return "; ".join(misses) + (f" (timed: {tried}; not timed: {row.untried})" if tried else "")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -253,19 +253,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="measure the rows whose names contain this")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="samples of each program")
     parser.add_argument("--one", nargs=2, metavar=("ROW", "MODE"), help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.one:
-        print(json.dumps(vars(_row(given.one[0], cast(Mode, given.one[1]), given.repeats))))
+    options = parser.parse_args(arguments)
+    if options.one:
+        print(json.dumps(vars(_row(options.one[0], cast(Mode, options.one[1]), options.repeats))))
         return 0
     require("matplotlib")
-    names = [name for name in (*(case.name for case in CASES), *(name for name, *_ in FLAT)) if given.only in name]
+    names = [name for name in (*(case.name for case in CASES), *(name for name, *_ in FLAT)) if options.only in name]
     rows: list[Row] = []
     for name in names:
         for mode in PASSES:
             print(f"measuring {name}, {PASSES[mode]}", file=sys.stderr, flush=True)
-            rows.append(_apart(name, mode, given.repeats))
+            rows.append(_apart(name, mode, options.repeats))
     show(rows)
-    write(rows, given.out)
+    write(rows, options.out)
     return 0
 
 

@@ -30,16 +30,16 @@ def parse(arguments: list[str] | None = None) -> Settings:
     parser.add_argument("--seed", type=int, default=default.seed, help="of the initial parameters and the order of circuits")
     parser.add_argument("--out", type=Path, default=default.out, help="folder for results and what a run goes on from")
     parser.add_argument("--page", type=Path, default=default.page, help="folder that gets the page and its figure as well")
-    given = parser.parse_args(arguments)
-    refuse_wrong(parser, given, FOLDS)
+    options = parser.parse_args(arguments)
+    refuse_wrong(parser, options, FOLDS)
     return Settings(
-        models=tuple(dict.fromkeys(given.models)),
-        folds=given.folds,
-        out=given.out,
-        page=given.page,
-        data=given.data,
-        epochs=given.epochs,
-        seed=given.seed,
+        models=tuple(dict.fromkeys(options.models)),
+        folds=options.folds,
+        out=options.out,
+        page=options.page,
+        data=options.data,
+        epochs=options.epochs,
+        seed=options.seed,
     )
 
 

@@ -86,16 +86,16 @@ def aig_of(netlist: Netlist, name: str) -> AIG:
     """
     dag, builder = netlist.dag, Builder()
     entering = rows(dag.head, dag.node_count)
-    edges = [part.tolist() for part in np.split(entering.item, entering.start[1:-1])]
+    edges = [incoming.tolist() for incoming in np.split(entering.item, entering.start[1:-1])]
     literal: dict[int, int] = {node: builder.input() for node, kind in enumerate(netlist.kinds) if kind == "INPUT"}
     ordered: list[int] = topological_order(dag).tolist()
     for node in ordered:
         if node in literal:
             continue
         kind = netlist.kinds[node]
-        found = builder.gate(kind, [literal[int(dag.tail[edge])] ^ int(netlist.inverted[edge]) for edge in edges[node]])
-        if found is None:
+        new_literal = builder.gate(kind, [literal[int(dag.tail[edge])] ^ int(netlist.inverted[edge]) for edge in edges[node]])
+        if new_literal is None:
             help = "take AND, NAND, OR, NOR, XOR, XNOR, and NOT or BUF of one signal, or leave the circuit out"
             raise StudyError(f"circuit {name} has a gate {kind} of {len(edges[node])} signals, which has no meaning here", help)
-        literal[node] = found
+        literal[node] = new_literal
     return AIG(tuple(builder.gates))

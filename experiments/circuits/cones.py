@@ -34,33 +34,33 @@ class Cone:
     @property
     def levels(self) -> Int64[np.ndarray, " nodes"]:
         """The most gates on a way from an input to a node, itself included: 0 for inputs."""
-        found = [0] * self.inputs
+        levels = [0] * self.inputs
         for a, b in self.pairs:
-            found.append(1 + max(found[a >> 1], found[b >> 1]))
-        return np.asarray(found, np.int64)
+            levels.append(1 + max(levels[a >> 1], levels[b >> 1]))
+        return np.asarray(levels, np.int64)
 
 
 def cone(circuit: AIG, root: int, most: int) -> Cone:
     """The cone of gate `root`, breadth first from it: gates are taken in, the nearest first, while there are no more than
     `most` nodes with the inputs. A gate that is not taken in counts as an input, as if nothing were known of it."""
     inside: set[int] = set()
-    seen, waiting = {root}, deque([root])
+    members, waiting = {root}, deque([root])
     while waiting:
         node = waiting.popleft()
         gate = circuit.gates[node]
         if gate is None:
             continue
-        new = {literal >> 1 for literal in gate} - seen
-        if len(seen) + len(new) > most:
+        new = {literal >> 1 for literal in gate} - members
+        if len(members) + len(new) > most:
             break
         inside.add(node)
-        seen |= new
+        members |= new
         waiting.extend(sorted(new))
-    order = [*sorted(seen - inside), *sorted(inside)]  # a circuit's gates stand behind their fanins
+    order = [*sorted(members - inside), *sorted(inside)]  # a circuit's gates stand behind their fanins
     number = {node: place for place, node in enumerate(order)}
     pairs = [circuit.gates[node] or () for node in sorted(inside)]
     fanins = [[2 * number[literal >> 1] + (literal & 1) for literal in pair] for pair in pairs]
-    return Cone(len(seen) - len(inside), np.asarray(fanins, np.int64).reshape(-1, 2))
+    return Cone(len(members) - len(inside), np.asarray(fanins, np.int64).reshape(-1, 2))
 
 
 def form(cone: Cone) -> int:
@@ -92,8 +92,8 @@ def cones(circuit: AIG, *, count: int, least: int, most: int, seen: set[int], ra
     for root in random.permutation(gates).tolist():
         if not count:
             return
-        found = cone(circuit, root, most)
-        if len(found.fanins) >= least and (known := form(found)) not in seen:
+        candidate = cone(circuit, root, most)
+        if len(candidate.fanins) >= least and (known := form(candidate)) not in seen:
             seen.add(known)
             count -= 1
-            yield found
+            yield candidate

@@ -61,7 +61,7 @@ def load(settings: Settings) -> Cones:
     """
     seen: set[int] = set()
     names: list[str] = []
-    found: list[Cone] = []
+    selected: list[Cone] = []
     circuit: list[int] = []
     for path in paths(settings.data):
         random = np.random.default_rng([settings.split, *path.stem.encode()])
@@ -70,7 +70,7 @@ def load(settings: Settings) -> Cones:
         if taken:
             circuit += [len(names)] * len(taken)
             names.append(path.stem)
-            found += taken
+            selected += taken
     if len({SAME.get(name, name) for name in names}) < FOLDS:
         message = (
             f"{settings.data} holds {len(names)} circuits with {settings.least} gates before one, too few for {FOLDS} parts"
@@ -80,33 +80,33 @@ def load(settings: Settings) -> Cones:
     return Cones(
         circuits=tuple(names),
         circuit=np.asarray(circuit, np.int64),
-        dags=tuple(graph_of(cone) for cone in found),
-        nodes=tuple(np.eye(2, dtype=np.float32)[(np.arange(cone.size) >= cone.inputs).astype(int)] for cone in found),
-        edges=tuple((cone.fanins.reshape(-1, 1) & 1).astype(np.float32) for cone in found),
-        probability=tuple(probabilities(cone, random) for cone in found),
-        independent=tuple(as_if_independent(cone) for cone in found),
-        level=tuple(cone.levels for cone in found),
+        dags=tuple(graph_of(cone) for cone in selected),
+        nodes=tuple(np.eye(2, dtype=np.float32)[(np.arange(cone.size) >= cone.inputs).astype(int)] for cone in selected),
+        edges=tuple((cone.fanins.reshape(-1, 1) & 1).astype(np.float32) for cone in selected),
+        probability=tuple(probabilities(cone, random) for cone in selected),
+        independent=tuple(as_if_independent(cone) for cone in selected),
+        level=tuple(cone.levels for cone in selected),
     )
 
 
 def paths(folder: Path) -> list[Path]:
     """The files of circuits below a folder by name, the first one of each name."""
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for path in sorted(folder.rglob("*"), key=lambda path: (path.stem, path)):
         if path.suffix.lower() in SUFFIXES:
-            found.setdefault(path.stem, path)
-    return list(found.values())
+            by_name.setdefault(path.stem, path)
+    return list(by_name.values())
 
 
-def folds(data: Cones, settings: Settings) -> list[Fold]:
+def folds(dataset: Cones, settings: Settings) -> list[Fold]:
     """All five. Circuits are dealt out to five parts; in turn one is for the test, the next one for validation, and models
     learn from the other three. No circuit is in two of them."""
-    kinds = sorted({SAME.get(name, name) for name in data.circuits})
+    kinds = sorted({SAME.get(name, name) for name in dataset.circuits})
     dealt: list[int] = np.random.default_rng(settings.split).permutation(len(kinds)).tolist()
-    part = {kinds[kind]: place % FOLDS for place, kind in enumerate(dealt)}
-    parts = np.asarray([part[SAME.get(name, name)] for name in data.circuits])[data.circuit]
+    share_of = {kinds[kind]: place % FOLDS for place, kind in enumerate(dealt)}
+    shares = np.asarray([share_of[SAME.get(name, name)] for name in dataset.circuits])[dataset.circuit]
 
-    def chosen(*wanted: int) -> Int64[np.ndarray, " chosen"]:
-        return np.flatnonzero(np.isin(parts, [number % FOLDS for number in wanted]))
+    def chosen(*numbers: int) -> Int64[np.ndarray, " chosen"]:
+        return np.flatnonzero(np.isin(shares, [number % FOLDS for number in numbers]))
 
     return [Fold(n, train=chosen(n + 2, n + 3, n + 4), validation=chosen(n + 1), test=chosen(n)) for n in range(FOLDS)]

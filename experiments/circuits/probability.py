@@ -43,9 +43,9 @@ def probabilities(cone: Cone, random: np.random.Generator) -> Float64[np.ndarray
     words[: cone.inputs] = patterns
     for gate, (a, b) in enumerate(cone.pairs, start=cone.inputs):
         words[gate] = _value(words, a) & _value(words, b)
-    found = np.bitwise_count(words).sum(axis=1, dtype=np.int64) / (64 * words.shape[1])
-    found[: cone.inputs] = 0.5
-    return found
+    probability = np.bitwise_count(words).sum(axis=1, dtype=np.int64) / (64 * words.shape[1])
+    probability[: cone.inputs] = 0.5
+    return probability
 
 
 def _value(words: UInt64[np.ndarray, "nodes words"], literal: int) -> UInt64[np.ndarray, " words"]:
@@ -54,8 +54,8 @@ def _value(words: UInt64[np.ndarray, "nodes words"], literal: int) -> UInt64[np.
 
 def as_if_independent(cone: Cone) -> Float64[np.ndarray, " nodes"]:
     """The product of what fanins are, as if these knew nothing of each other: exact where no two of them share an input."""
-    found = [0.5] * cone.inputs
+    probability = [0.5] * cone.inputs
     for pair in cone.pairs:
-        a, b = (abs((literal & 1) - found[literal >> 1]) for literal in pair)
-        found.append(a * b)
-    return np.asarray(found, np.float64)
+        a, b = (abs((literal & 1) - probability[literal >> 1]) for literal in pair)
+        probability.append(a * b)
+    return np.asarray(probability, np.float64)

@@ -33,7 +33,7 @@ STYLES = {"mean": ":", "independent": "--"}
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Outcome:
     """What is reported: of answers that need no training their errors fold by fold, and the results of models."""
 
     data: Cones
@@ -63,58 +63,58 @@ def band_means(errors: Sequence[Errors]) -> list[float | None]:
     return [float(np.mean(column)) if column else None for column in columns]
 
 
-def write(found: Found, settings: Settings) -> None:
+def write(outcome: Outcome, settings: Settings) -> None:
     """Write `circuits.json`, `circuits.md` and `circuits.svg`, each whole or not at all, the last two to `settings.page` as
     well."""
-    files = {f"{PAGE}.md": page(found, settings), f"{PAGE}.svg": figure(found)}
-    numbers = {f"{PAGE}.json": json.dumps(as_json(found, settings), indent=1) + "\n"}
+    files = {f"{PAGE}.md": page(outcome, settings), f"{PAGE}.svg": figure(outcome)}
+    numbers = {f"{PAGE}.json": json.dumps(as_json(outcome, settings), indent=1) + "\n"}
     for folder, content in ((settings.out, {**files, **numbers}), (settings.page, files)):
         if folder is not None:
             keep_files(folder, content)
 
 
-def as_json(found: Found, settings: Settings) -> dict[str, Any]:
+def as_json(outcome: Outcome, settings: Settings) -> dict[str, Any]:
     """Every fold's errors."""
     models = {
         model: {"parameters": results[0].parameters, "digests": [result.digest for result in results]}
-        for model, results in found.models.items()
+        for model, results in outcome.models.items()
     }
     rows = {
         name: {**models.get(name, {}), "bands": band_means(errors), "folds": [asdict(fold) for fold in errors]}
-        for name, errors in found.rows.items()
+        for name, errors in outcome.rows.items()
     }
-    return {"settings": settings.deciding, "circuits": found.data.circuits, "cones": len(found.data), "rows": rows}
+    return {"settings": settings.deciding, "circuits": outcome.data.circuits, "cones": len(outcome.data), "rows": rows}
 
 
-def page(found: Found, settings: Settings) -> str:
+def page(outcome: Outcome, settings: Settings) -> str:
     """The table in Markdown, and what was done."""
-    parts = [_about(found.data, settings), "\n".join(table(found)), _notes(settings), f"![errors by level]({PAGE}.svg)"]
-    return "\n\n".join(["# Signal probability in circuits", *parts]) + "\n"
+    sections = [_about(outcome.data, settings), "\n".join(table(outcome)), _notes(settings), f"![errors by level]({PAGE}.svg)"]
+    return "\n\n".join(["# Signal probability in circuits", *sections]) + "\n"
 
 
-def table(found: Found) -> list[str]:
+def table(outcome: Outcome) -> list[str]:
     """A row for each answer: mean absolute error over gates, and by band of levels."""
     lines = [f"| | parameters | all gates | {' | '.join(band_names())} |", f"|---|{'---|' * (2 + len(BANDS))}"]
-    for name, errors in found.rows.items():
+    for name, errors in outcome.rows.items():
         means = np.asarray([fold.mean for fold in errors])
-        results = found.models.get(name)
+        results = outcome.models.get(name)
         size = "" if results is None else f"{results[0].parameters:,}"
         bands = ["" if mean is None else f"{mean:.4f}" for mean in band_means(errors)]
         lines.append(f"| {NAMES[name]} | {size} | {means.mean():.4f} ± {means.std():.4f} | {' | '.join(bands)} |")
     return lines
 
 
-def _about(data: Cones, settings: Settings) -> str:
+def _about(cones: Cones, settings: Settings) -> str:
     """The task and the data."""
-    levels = np.concatenate(data.level)
+    levels = np.concatenate(cones.level)
     return (
         "How often is each gate of a circuit on, when its inputs are fair coins? The answer is the product of what its\n"
         "fanins are as long as these share no input. Where paths meet again it is not, and what matters may lie many levels\n"
-        f"before.\n\nThe data are {len(data):,} sub-circuits of {len(data.circuits)} real ones, all brought to AND gates and\n"
-        f"inverting edges: what lies before a gate, the nearest first, up to {settings.most} nodes. None occurs twice. They\n"
-        f"have {int((levels > 0).sum()):,} gates, on up to {int(levels.max())} levels. Probabilities are exact up to\n"
-        f"{EXACT_INPUTS} inputs; those of {data.sampled:,} sub-circuits with more are of {64 * WORDS:,} random patterns, and\n"
-        f"their standard error is at most {0.5 / (64 * WORDS) ** 0.5:.3f}. The circuits: {', '.join(data.circuits)}."
+        f"before.\n\nThe data are {len(cones):,} sub-circuits of {len(cones.circuits)} real ones, all brought to AND gates "
+        f"and\ninverting edges: what lies before a gate, the nearest first, up to {settings.most} nodes. None occurs twice. "
+        f"They\nhave {int((levels > 0).sum()):,} gates, on up to {int(levels.max())} levels. Probabilities are exact up to\n"
+        f"{EXACT_INPUTS} inputs; those of {cones.sampled:,} sub-circuits with more are of {64 * WORDS:,} random patterns, and\n"
+        f"their standard error is at most {0.5 / (64 * WORDS) ** 0.5:.3f}. The circuits: {', '.join(cones.circuits)}."
     )
 
 
@@ -137,13 +137,13 @@ def _notes(settings: Settings) -> str:
     )
 
 
-def figure(found: Found) -> str:
+def figure(outcome: Outcome) -> str:
     """Errors by band of levels, mean over folds."""
 
     def draw(figure: Figure) -> None:
         axis = figure.subplots()
         places = range(len(BANDS))
-        for name, errors in found.rows.items():
+        for name, errors in outcome.rows.items():
             means = [np.nan if mean is None else mean for mean in band_means(errors)]
             colour, line = COLOURS.get(name, INK), STYLES.get(name, "o-")
             axis.plot(places, means, line, color=colour, label=NAMES[name], linewidth=1, markersize=3)

@@ -14,7 +14,7 @@ from jaxtyping import Array
 from rich.console import Console
 
 from stmlang.experiments.circuits.data import Cones, folds, load
-from stmlang.experiments.circuits.report import Found, write
+from stmlang.experiments.circuits.report import Outcome, write
 from stmlang.experiments.circuits.settings import Model, Settings
 from stmlang.experiments.circuits.task import Epoch, Probability
 from stmlang.experiments.folds.graphs import Fold, covering
@@ -30,32 +30,32 @@ WIDTHS = range(4, 513, 4)
 """Numbers of features that a network may have."""
 
 
-def run(settings: Settings, console: Console) -> Found:
+def run(settings: Settings, console: Console) -> Outcome:
     """Train everything that is not done yet, and write the page and its figure to `settings.out`, anew after each model.
 
     Raises StudyError and SpecError for what somebody can put right.
     """
     settings.out.mkdir(parents=True, exist_ok=True)
-    data = load(settings)
-    task, splits = Probability(data), folds(data, settings)[: settings.folds]
+    dataset = load(settings)
+    task, splits = Probability(dataset), folds(dataset, settings)[: settings.folds]
     simple = {
         "mean": [task.always_the_mean(fold) for fold in splits],
         "independent": [task.as_if_independent(fold) for fold in splits],
     }
-    found = Found(data, simple, {})
+    outcome = Outcome(dataset, simple, {})
     for model in settings.models:
-        found.models[model] = trained(model, data, settings.of(model), console)
-        write(found, settings)
-    return found
+        outcome.models[model] = trained(model, dataset, settings.of(model), console)
+        write(outcome, settings)
+    return outcome
 
 
-def trained(model: Model, data: Cones, settings: Settings, console: Console) -> list[Result[Epoch]]:
+def trained(model: Model, dataset: Cones, settings: Settings, console: Console) -> list[Result[Epoch]]:
     """The results of a model, fold by fold, those that are not there trained first."""
 
     def begin() -> tuple[Trainer[Epoch], list[Fold]]:
-        splits = folds(data, settings)
-        room = covering(data.dags, splits, settings)
-        return Trainer(maker(model, settings), Probability(data), room, settings), splits
+        splits = folds(dataset, settings)
+        room = covering(dataset.dags, splits, settings)
+        return Trainer(maker(model, settings), Probability(dataset), room, settings), splits
 
     def words(results: list[Result[Epoch]]) -> str:
         tests = np.asarray([result.best.test for result in results])

@@ -67,21 +67,21 @@ class Probability:
     def edges(self) -> Features:
         return self.data.edges
 
-    def wanted(self, here: Batch, graphs: Numbers) -> Float[np.ndarray, " nodes"]:
-        return here.nodes([self.data.probability[number] for number in graphs.tolist()]).astype(np.float32)
+    def targets(self, graph_batch: Batch, graphs: Numbers) -> Float[np.ndarray, " nodes"]:
+        return graph_batch.nodes([self.data.probability[number] for number in graphs.tolist()]).astype(np.float32)
 
-    def counted(self, here: Batch, count: int) -> Bool[np.ndarray, " nodes"]:
-        gates = np.bincount(here.head, minlength=here.bucket.nodes) > 0
-        return gates & here.node_mask & (here.graph < count)
+    def counted(self, graph_batch: Batch, count: int) -> Bool[np.ndarray, " nodes"]:
+        gates = np.bincount(graph_batch.head, minlength=graph_batch.bucket.nodes) > 0
+        return gates & graph_batch.node_mask & (graph_batch.graph < count)
 
-    def losses(self, outputs: Float[Array, "nodes 1"], wanted: Float[Array, " nodes"]) -> Float[Array, " nodes"]:
-        return jnp.abs(self.answers(outputs) - wanted)
+    def losses(self, outputs: Float[Array, "nodes 1"], targets: Float[Array, " nodes"]) -> Float[Array, " nodes"]:
+        return jnp.abs(self.answers(outputs) - targets)
 
     def answers(self, outputs: Float[Array, "nodes 1"]) -> Float[Array, " nodes"]:
         return jax.nn.sigmoid(outputs[:, 0])
 
-    def judged(self, answers: Any, wanted: Any) -> Float64[np.ndarray, " nodes"]:
-        return np.abs(answers.astype(np.float64) - wanted)
+    def judged(self, answers: Any, targets: Any) -> Float64[np.ndarray, " nodes"]:
+        return np.abs(answers.astype(np.float64) - targets)
 
     def reached(self, loss: float, judged: Float64[np.ndarray, " evaluated"], fold: Fold) -> Epoch:
         levels = self.levels(fold.test)
@@ -102,6 +102,6 @@ class Probability:
 
     def as_if_independent(self, fold: Fold) -> Errors:
         """Of the closed form that multiplies."""
-        found = (self._of_gates(values, fold.test) for values in (self.data.probability, self.data.independent))
-        wanted, independent = found
-        return Errors.of(np.abs(independent - wanted), self.levels(fold.test))
+        pair = (self._of_gates(values, fold.test) for values in (self.data.probability, self.data.independent))
+        exact, independent = pair
+        return Errors.of(np.abs(independent - exact), self.levels(fold.test))

@@ -22,10 +22,10 @@ def parse(arguments: list[str] | None = None) -> Settings:
     parser.add_argument("--seed", type=int, default=default.seed, help=says["seed"])
     parser.add_argument("--out", type=Path, default=default.out, help=says["out"])
     parser.add_argument("--target", type=float, default=default.target, help=says["target"])
-    given = parser.parse_args(arguments)
-    if given.epochs < 1:
+    options = parser.parse_args(arguments)
+    if options.epochs < 1:
         parser.error("--epochs must be at least 1")
-    return Settings(epochs=given.epochs, seed=given.seed, out=given.out, target=given.target)
+    return Settings(epochs=options.epochs, seed=options.seed, out=options.out, target=options.target)
 
 
 def main(arguments: list[str] | None = None) -> int:

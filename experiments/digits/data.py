@@ -34,8 +34,8 @@ def load() -> tuple[Images, Images]:
     digits = cast(Any, load_digits())
     pixels = (digits.images / 16).astype(np.float32)[..., None]
     labels = digits.target.astype(np.int32)
-    parts = cast(Any, train_test_split(pixels, labels, test_size=TEST_SHARE, stratify=labels, random_state=SPLIT_SEED))
-    return Images(parts[0], parts[2]), Images(parts[1], parts[3])
+    split = cast(Any, train_test_split(pixels, labels, test_size=TEST_SHARE, stratify=labels, random_state=SPLIT_SEED))
+    return Images(split[0], split[2]), Images(split[1], split[3])
 
 
 def batches(images: Images, size: int, shift: int, generator: np.random.Generator) -> Iterator[Images]:

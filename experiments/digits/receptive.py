@@ -39,7 +39,7 @@ def compared(before: PLSTM, after: PLSTM, pixels: Float[np.ndarray, "8 8 1"], la
     source, start = _reach(before, pixels)
     _, end = _reach(after, pixels)
     names = ("P layer", "D layer")
-    layers = [Field(name, source, one, other) for name, one, other in zip(names, start, end, strict=True)]
+    layers = [Field(name, source, untrained, other) for name, untrained, other in zip(names, start, end, strict=True)]
     return Fields(pixels, label, layers)
 
 
@@ -50,8 +50,8 @@ def _reach(
     x = model.tokens(jnp.asarray(pixels))
     source = (x.shape[0] // 2, x.shape[1] // 2)
     p, d = model.pair(0)
-    found = [_row(p.scan, p.before_scan(x), source)]
-    return source, [*found, _row(d.scan, d.before_scan(p(x)), source)]
+    rows = [_row(p.scan, p.before_scan(x), source)]
+    return source, [*rows, _row(d.scan, d.before_scan(p(x)), source)]
 
 
 def _row(layer: ScanLayer, features: Float[Array, "rows cols dim"], source: tuple[int, int]) -> Float[np.ndarray, "..."]:

@@ -90,7 +90,7 @@ def page(outcome: Outcome) -> str:
         "<h2>Plans</h2>",
         "<p>How each of the two scans is evaluated, and the ways that were weighed against it; times are predicted, for a "
         "batch and its gradients.</p>",
-        *(part for name, choice in outcome.plans.items() for part in _plan(name, choice)),
+        *(line for name, choice in outcome.plans.items() for line in _plan(name, choice)),
         "<h2>Artifacts</h2>",
         "<p>The two scans, without weights, for another process or another machine: <code>stmlang.load</code>.</p>",
         _table(outcome.artifacts),
@@ -130,7 +130,7 @@ def _fields(fields: Fields) -> list[str]:
         "positive, blue negative, white nothing; each map has a scale of its own, drawn below it. The token itself, which its "
         "direct term reaches, is left out.</p>",
         f"<figure>{figures.seen(fields)}<figcaption>what the network sees</figcaption></figure>",
-        *(part for layer in fields.layers for part in _field(layer)),
+        *(line for layer in fields.layers for line in _field(layer)),
     ]
 
 

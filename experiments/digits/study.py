@@ -55,10 +55,10 @@ def run(settings: Settings, console: Console) -> Outcome:
     with clock.stage("training, with compilation"):
         model, curve = _train(start, train_images, settings, console)
     with clock.stage("testing"):
-        found = probabilities(model, test_images)
+        probability = probabilities(model, test_images)
     with clock.stage("receptive fields"):
         fields = compared(start, model, test_images.pixels[0], int(test_images.labels[0]))
-    predicted = found.argmax(axis=-1)
+    predicted = probability.argmax(axis=-1)
     right = int((predicted == test_images.labels).sum())
     outcome = Outcome(
         settings=settings,
@@ -69,7 +69,7 @@ def run(settings: Settings, console: Console) -> Outcome:
         digest=digest(model),
         curve=curve,
         confusion=confusion(predicted, test_images),
-        mistakes=mistakes(found, test_images),
+        mistakes=mistakes(probability, test_images),
         fields=fields,
         plans={spec: Choice(op.plan, op.explain()) for spec, op in scans.items()},
         artifacts=artifacts,

@@ -41,12 +41,12 @@ def confusion(predicted: Int[np.ndarray, " image"], images: Images) -> Int[np.nd
     return matrix
 
 
-def mistakes(found: Float[np.ndarray, "image digit"], images: Images) -> list[Mistake]:
+def mistakes(probability: Float[np.ndarray, "image digit"], images: Images) -> list[Mistake]:
     """What the model got wrong, what it was surest of first."""
-    predicted = found.argmax(axis=-1)
+    predicted = probability.argmax(axis=-1)
     wrong = np.flatnonzero(predicted != images.labels)
-    share = found[wrong, predicted[wrong]]
+    share = probability[wrong, predicted[wrong]]
     return [
-        Mistake(images.pixels[place], int(images.labels[place]), int(predicted[place]), float(found[place].max()))
+        Mistake(images.pixels[place], int(images.labels[place]), int(predicted[place]), float(probability[place].max()))
         for place in wrong[np.argsort(-share, kind="stable")]
     ]

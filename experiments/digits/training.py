@@ -45,12 +45,12 @@ def train(model: PLSTM, images: Images, settings: Settings, report: Callable[[in
     generator = np.random.default_rng(settings.seed)
     curve: list[Epoch] = []
     for number in range(settings.epochs):
-        seen: list[tuple[Array, Array]] = []
+        steps: list[tuple[Array, Array]] = []
         for batch in batches(images, settings.batch, settings.shift, generator):
             done = cast(tuple[PLSTM, Any, Array, Array], step(learned, state, batch.pixels, batch.labels))
             learned, state = done[:2]
-            seen.append(done[2:])
-        loss, accuracy = np.asarray(seen).mean(axis=0)
+            steps.append(done[2:])
+        loss, accuracy = np.asarray(steps).mean(axis=0)
         curve.append(Epoch(float(loss), float(accuracy)))
         report(number + 1, curve[-1])
     return eqx.combine(learned, fixed), curve
@@ -61,9 +61,9 @@ def _loss(
 ) -> tuple[Array, Array]:
     """Mean cross entropy against smoothed labels, and the share of images that are right."""
     logits = jax.vmap(model)(pixels)
-    wanted = optax.smooth_labels(jax.nn.one_hot(labels, CLASSES), smoothing)
+    targets = optax.smooth_labels(jax.nn.one_hot(labels, CLASSES), smoothing)
     right = jnp.mean(jnp.argmax(logits, axis=-1) == labels, dtype=jnp.float32)
-    return jnp.mean(optax.softmax_cross_entropy(logits, wanted)), right
+    return jnp.mean(optax.softmax_cross_entropy(logits, targets)), right
 
 
 def _optimizer(settings: Settings, steps_an_epoch: int, learned: PLSTM) -> optax.GradientTransformation:
@@ -72,7 +72,7 @@ def _optimizer(settings: Settings, steps_an_epoch: int, learned: PLSTM) -> optax
     rate = optax.warmup_cosine_decay_schedule(0.0, settings.rate, steps // 10, steps, settings.rate / 100)
 
     def decays(path: tuple[Any, ...], _: Array) -> bool:
-        return any(getattr(part, "name", "") in ("weight", "out") for part in path)
+        return any(getattr(entry, "name", "") in ("weight", "out") for entry in path)
 
     mask = jax.tree_util.tree_map_with_path(decays, learned)
     return optax.chain(

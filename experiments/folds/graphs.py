@@ -39,21 +39,21 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Minibatch:
     """A batch: `graphs` are as many as any batch has, of which the first `count` count. The others only fill it up."""
 
     graphs: Numbers
     count: int
 
 
-def parts(numbers: Numbers, size: int) -> list[Part]:
+def minibatches(numbers: Numbers, size: int) -> list[Minibatch]:
     """Graphs in batches of `size`, the last one filled up from the front.
 
     A batch that is not full would take other tables than all the rest, and so a program of its own.
     """
     starts = range(0, len(numbers), size)
     filled = np.resize(numbers, len(starts) * size)
-    return [Part(filled[start : start + size], min(size, len(numbers) - start)) for start in starts]
+    return [Minibatch(filled[start : start + size], min(size, len(numbers) - start)) for start in starts]
 
 
 def epoch_order(fold: Fold, epoch: int, settings: Batched) -> Numbers:
@@ -61,19 +61,19 @@ def epoch_order(fold: Fold, epoch: int, settings: Batched) -> Numbers:
     return np.random.default_rng([settings.seed, fold.number, epoch]).permutation(fold.train)
 
 
-def every_part(splits: list[Fold], settings: Batched) -> Iterator[Part]:
+def every_minibatch(splits: list[Fold], settings: Batched) -> Iterator[Minibatch]:
     """Every batch of a study: of all folds and epochs, in training and in evaluation."""
     for fold in splits:
         for order in (*(epoch_order(fold, epoch, settings) for epoch in range(settings.epochs)), evaluated(fold)):
-            yield from parts(order, settings.batch)
+            yield from minibatches(order, settings.batch)
 
 
 def bucket(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Bucket:
     """One shape for every batch of the study of a set of graphs."""
     sizes = np.asarray([(dag.node_count, dag.edge_count) for dag in dags], np.int64)
     most = np.zeros(2, np.int64)
-    for part in every_part(splits, settings):
-        most = np.maximum(most, sizes[part.graphs].sum(axis=0))
+    for minibatch in every_minibatch(splits, settings):
+        most = np.maximum(most, sizes[minibatch.graphs].sum(axis=0))
     needed = most + np.asarray([SPARE_NODES, SPARE_EDGES])
     nodes, edges = (int(count) for count in -(-needed // ALIGNMENT) * ALIGNMENT)
     return Bucket(nodes, edges, settings.batch)
@@ -83,8 +83,8 @@ def covering(dags: Sequence[DAG], splits: list[Fold], settings: Batched) -> Buck
     """As `bucket`, and with one room for programs, however deep or large the graphs of a batch are: one program for all."""
     shape = bucket(dags, splits, settings)
     needs: dict[Demand, None] = {}
-    for part in every_part(splits, settings):
-        numbers: list[int] = part.graphs.tolist()
+    for minibatch in every_minibatch(splits, settings):
+        numbers: list[int] = minibatch.graphs.tolist()
         needs[batch([dags[number] for number in numbers], bucket=shape).needs] = None
     return replace(shape, room=Capacity.covering(shape.nodes, shape.edges, list(needs)))
 

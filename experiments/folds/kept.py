@@ -54,9 +54,9 @@ class Place(Generic[E]):
         if not path.exists():
             return None
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            self._require(path, found["settings"])
-            return Result(fold, found["parameters"], self._curve(found["curve"]), found["digest"])
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            self._require(path, stored["settings"])
+            return Result(fold, stored["parameters"], self._curve(stored["curve"]), stored["digest"])
         except (OSError, *MALFORMED) as error:
             raise _unreadable(path, error) from None
 
@@ -75,9 +75,9 @@ class Place(Generic[E]):
         if not path.exists():
             return start
         try:
-            with np.load(path, allow_pickle=False) as found:
-                about = json.loads(str(found["about"]))
-                arrays = [found[f"array_{number}"] for number in range(len(found.files) - 1)]
+            with np.load(path, allow_pickle=False) as stored:
+                about = json.loads(str(stored["about"]))
+                arrays = [stored[f"array_{number}"] for number in range(len(stored.files) - 1)]
             self._require(path, about["settings"])
             return unpacked(start, arrays, self._curve(about["curve"]))
         except (OSError, *MALFORMED, EOFError, zipfile.BadZipFile) as error:
@@ -92,13 +92,13 @@ class Place(Generic[E]):
         with _written(self.folder / f"fold-{fold}.npz") as file:
             file.write(content.getvalue())
 
-    def _curve(self, found: list[dict[str, Any]]) -> tuple[E, ...]:
-        return tuple(self.epoch(**epoch) for epoch in found)
+    def _curve(self, epochs: list[dict[str, Any]]) -> tuple[E, ...]:
+        return tuple(self.epoch(**epoch) for epoch in epochs)
 
-    def _require(self, path: Path, found: Any) -> None:
-        wanted = json.loads(json.dumps(self.settings.deciding))
-        if found != wanted:
-            changed = sorted(name for name in wanted if found.get(name) != wanted[name])
+    def _require(self, path: Path, stored: Any) -> None:
+        settings = json.loads(json.dumps(self.settings.deciding))
+        if stored != settings:
+            changed = sorted(name for name in settings if stored.get(name) != settings[name])
             message = f"{path} was made with other settings: {', '.join(changed) or 'one that is no more'}"
             raise StudyError(message, "choose another folder, `--out`, or the settings as they were")
 

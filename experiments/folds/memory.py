@@ -28,5 +28,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    wanted = ((ARENA_MAX, 1), (MMAP_MAX, 0), (TRIM_THRESHOLD, LARGEST), (TOP_PAD, AT_ONCE))
-    return all(mallopt(parameter, value) == 1 for parameter, value in wanted)
+    options = ((ARENA_MAX, 1), (MMAP_MAX, 0), (TRIM_THRESHOLD, LARGEST), (TOP_PAD, AT_ONCE))
+    return all(mallopt(parameter, value) == 1 for parameter, value in options)

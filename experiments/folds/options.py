@@ -7,13 +7,13 @@ import argparse
 LARGEST_SEED = 2**31 - 1
 
 
-def refuse_wrong(parser: argparse.ArgumentParser, given: argparse.Namespace, folds: int) -> None:
+def refuse_wrong(parser: argparse.ArgumentParser, options: argparse.Namespace, folds: int) -> None:
     """Ends with a line and exit status 2 unless there are as many `--folds` as asked for and `--epochs` and `--seed` are in
     range."""
-    if not 1 <= given.folds <= folds:
+    if not 1 <= options.folds <= folds:
         parser.error(f"--folds must be from 1 to {folds}")
     for name, least in (("epochs", 1), ("seed", 0)):
-        if getattr(given, name) < least:
+        if getattr(options, name) < least:
             parser.error(f"--{name} must be at least {least}")
-    if given.seed > LARGEST_SEED:
+    if options.seed > LARGEST_SEED:
         parser.error(f"--seed must be at most {LARGEST_SEED}")

@@ -38,15 +38,15 @@ class Crossing(Generic[E]):
 def crossed(crossing: Crossing[E], console: Console) -> list[Result[E]]:
     """The results, fold by fold, those that are not there trained first."""
     place, epochs = crossing.place, crossing.place.settings.epochs
-    found = [place.result(number) for number in range(crossing.folds)]
-    results = [result for result in found if result is not None]
+    earlier = [place.result(number) for number in range(crossing.folds)]
+    results = [result for result in earlier if result is not None]
     if len(results) == crossing.folds:
         return results
     trainer, splits = crossing.begin()
     results.clear()
     with Progress(*_columns(), console=console) as progress, rescuing(progress.stop):
         task = progress.add_task(crossing.name, total=crossing.folds * epochs, note="compiling")
-        for number, result in enumerate(found):
+        for number, result in enumerate(earlier):
 
             def tell(done: int, note: str, number: int = number) -> None:
                 progress.update(task, completed=number * epochs + done, note=f"fold {number + 1}, {note}")

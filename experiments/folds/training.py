@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Shaped
 
-from stmlang.experiments.folds.graphs import Batched, Fold, Numbers, Part, epoch_order, evaluated, parts
+from stmlang.experiments.folds.graphs import Batched, Fold, Minibatch, Numbers, epoch_order, evaluated, minibatches
 from stmlang.graph import DAG, Batch, Bucket, batch
 from stmlang.models.graph.inputs import Features, GraphModel, Inputs
 
@@ -59,17 +59,17 @@ class Task(Protocol[Out]):
     def nodes(self) -> Features: ...
     @property
     def edges(self) -> Features: ...
-    def wanted(self, here: Batch, graphs: Numbers) -> Shaped[np.ndarray, " items"]:
+    def targets(self, graph_batch: Batch, graphs: Numbers) -> Shaped[np.ndarray, " items"]:
         """What is right, for every item of a batch of these graphs, padding included."""
         ...
 
-    def counted(self, here: Batch, count: int) -> Bool[np.ndarray, " items"]:
+    def counted(self, graph_batch: Batch, count: int) -> Bool[np.ndarray, " items"]:
         """The items that count, all of them of the first `count` graphs."""
         ...
 
-    def losses(self, outputs: Float[Array, "items outputs"], wanted: Shaped[Array, " items"]) -> Float[Array, " items"]: ...
+    def losses(self, outputs: Float[Array, "items outputs"], targets: Shaped[Array, " items"]) -> Float[Array, " items"]: ...
     def answers(self, outputs: Float[Array, "items outputs"]) -> Shaped[Array, " items"]: ...
-    def judged(self, answers: Any, wanted: Any) -> Shaped[np.ndarray, " counted"]:
+    def judged(self, answers: Any, targets: Any) -> Shaped[np.ndarray, " counted"]:
         """How good answers are, where they count."""
         ...
 
@@ -82,7 +82,7 @@ class Example(NamedTuple):
     """A batch, a pytree: what a model is given, what is right about each item, and which of them count."""
 
     inputs: Inputs
-    wanted: Shaped[np.ndarray, " items"]
+    targets: Shaped[np.ndarray, " items"]
     counts: Bool[np.ndarray, " items"]
 
 
@@ -132,35 +132,42 @@ class Trainer(Generic[E]):
         learned, optimizer, rate = state.learned, state.optimizer, np.float32(rate_at(number, self.settings))
         losses: list[Array] = []
         items = 0
-        for part in parts(epoch_order(fold, number, self.settings), self.settings.batch):
-            example = self.example(part)
+        for minibatch in minibatches(epoch_order(fold, number, self.settings), self.settings.batch):
+            example = self.example(minibatch)
             learned, optimizer, loss = cast(Any, self.step(learned, optimizer, rate, example))
             losses.append(loss)
             items += int(example.counts.sum())
         loss = float(np.sum(np.asarray(losses, np.float64))) / items
         return State(learned, optimizer, (*state.curve, self.task.reached(loss, self._judged(learned, fold), fold)))
 
-    def example(self, part: Part) -> Example:
+    def example(self, minibatch: Minibatch) -> Example:
         """A batch of these graphs for the model."""
         task = self.task
-        numbers: list[int] = part.graphs.tolist()
-        here = batch([task.dags[number] for number in numbers], bucket=self.room)
+        numbers: list[int] = minibatch.graphs.tolist()
+        graph_batch = batch([task.dags[number] for number in numbers], bucket=self.room)
         nodes, edges = ([rows[number] for number in numbers] for rows in (task.nodes, task.edges))
-        return Example(self.model.prepare(here, nodes, edges), task.wanted(here, part.graphs), task.counted(here, part.count))
+        return Example(
+            self.model.prepare(graph_batch, nodes, edges),
+            task.targets(graph_batch, minibatch.graphs),
+            task.counted(graph_batch, minibatch.count),
+        )
 
     def _examples(self, fold: Fold) -> list[Example]:
         """The batches that a fold is judged by, the same after every epoch."""
         if self.judging is None or self.judging[0] != fold.number:
-            self.judging = fold.number, [self.example(part) for part in parts(evaluated(fold), self.settings.batch)]
+            self.judging = (
+                fold.number,
+                [self.example(minibatch) for minibatch in minibatches(evaluated(fold), self.settings.batch)],
+            )
         return self.judging[1]
 
     def _judged(self, learned: Any, fold: Fold) -> Shaped[np.ndarray, " counted"]:
         """How good the model's answers are about the graphs of `evaluated(fold)`."""
-        found: list[np.ndarray] = []
+        judged: list[np.ndarray] = []
         for example in self._examples(fold):
             answers = np.asarray(cast(Any, self.predict(learned, example.inputs)))
-            found.append(self.task.judged(answers, example.wanted)[example.counts])
-        return np.concatenate(found)
+            judged.append(self.task.judged(answers, example.targets)[example.counts])
+        return np.concatenate(judged)
 
     def _step(self, learned: Any, optimizer: Any, rate: Any, example: Example) -> tuple[Any, Any, Float[Array, ""]]:
         """One step; returns the loss summed over the items that count."""
@@ -168,7 +175,7 @@ class Trainer(Generic[E]):
 
         def loss(learned: Any) -> tuple[Array, Array]:
             outputs = eqx.combine(learned, self.fixed)(example.inputs)
-            total = jnp.sum(jnp.where(example.counts, self.task.losses(outputs, jnp.asarray(example.wanted)), 0))
+            total = jnp.sum(jnp.where(example.counts, self.task.losses(outputs, jnp.asarray(example.targets)), 0))
             return total / jnp.sum(example.counts), total
 
         def scaled(update: Array) -> Array:
@@ -199,10 +206,10 @@ def best(curve: tuple[E, ...]) -> int:
 
 def digest(state: State[E]) -> str:
     """SHA-256 of the parameters, in order."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for array in jax.tree.leaves(state.learned):
-        found.update(np.asarray(array).tobytes())
-    return found.hexdigest()
+        hasher.update(np.asarray(array).tobytes())
+    return hasher.hexdigest()
 
 
 def packed(state: State[E]) -> list[np.ndarray]:

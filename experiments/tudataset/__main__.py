@@ -35,23 +35,23 @@ def parse(arguments: list[str] | None = None) -> Settings:
     parser.add_argument("--seed", type=int, default=default.seed, help="of the initial parameters and the order of graphs")
     parser.add_argument("--out", type=Path, default=default.out, help="folder for results, figures and what a run goes on from")
     parser.add_argument("--archive", default=default.archive, help="where the zip files of data sets lie")
-    given = parser.parse_args(arguments)
-    refuse_wrong(parser, given, FOLDS)
-    if min(given.depths) < 1:
+    options = parser.parse_args(arguments)
+    refuse_wrong(parser, options, FOLDS)
+    if min(options.depths) < 1:
         parser.error("--depths must be at least 1")
-    for name in given.sets:
+    for name in options.sets:
         if not name.replace("_", "").replace("-", "").isalnum():
             parser.error(f"--sets takes names of data sets, not `{name}`")
     return Settings(
-        sets=tuple(dict.fromkeys(given.sets)),
-        models=tuple(dict.fromkeys(given.models)),
-        depths=tuple(sorted(set(given.depths))),
-        folds=given.folds,
-        out=given.out,
-        data=given.data,
-        archive=given.archive,
-        epochs=given.epochs,
-        seed=given.seed,
+        sets=tuple(dict.fromkeys(options.sets)),
+        models=tuple(dict.fromkeys(options.models)),
+        depths=tuple(sorted(set(options.depths))),
+        folds=options.folds,
+        out=options.out,
+        data=options.data,
+        archive=options.archive,
+        epochs=options.epochs,
+        seed=options.seed,
     )
 
 

@@ -47,20 +47,20 @@ class Classes:
     def edges(self) -> Features:
         return self.graphs.edges
 
-    def wanted(self, here: Batch, graphs: Numbers) -> Int[np.ndarray, " graphs"]:
-        return here.graphs(labels(self.graphs)[graphs])
+    def targets(self, graph_batch: Batch, graphs: Numbers) -> Int[np.ndarray, " graphs"]:
+        return graph_batch.graphs(labels(self.graphs)[graphs])
 
-    def counted(self, here: Batch, count: int) -> Bool[np.ndarray, " graphs"]:
-        return np.arange(here.bucket.graphs) < count
+    def counted(self, graph_batch: Batch, count: int) -> Bool[np.ndarray, " graphs"]:
+        return np.arange(graph_batch.bucket.graphs) < count
 
-    def losses(self, outputs: Float[Array, "graphs classes"], wanted: Int[Array, " graphs"]) -> Float[Array, " graphs"]:
-        return optax.softmax_cross_entropy_with_integer_labels(outputs, wanted)
+    def losses(self, outputs: Float[Array, "graphs classes"], targets: Int[Array, " graphs"]) -> Float[Array, " graphs"]:
+        return optax.softmax_cross_entropy_with_integer_labels(outputs, targets)
 
     def answers(self, outputs: Float[Array, "graphs classes"]) -> Int[Array, " graphs"]:
         return jnp.argmax(outputs, axis=-1)
 
-    def judged(self, answers: Any, wanted: Any) -> Bool[np.ndarray, " graphs"]:
-        return answers == wanted
+    def judged(self, answers: Any, targets: Any) -> Bool[np.ndarray, " graphs"]:
+        return answers == targets
 
     def reached(self, loss: float, judged: Bool[np.ndarray, " evaluated"], fold: Fold) -> Epoch:
         split = len(fold.validation)

@@ -41,9 +41,9 @@ def folds(graphs: GraphSet, settings: Settings) -> list[Fold]:
     if int(np.bincount(classes).min()) < FOLDS:
         raise StudyError(f"a class of {graphs.name} has fewer than {FOLDS} graphs", "choose a larger data set")
     outer = cast(Any, StratifiedKFold(FOLDS, shuffle=True, random_state=settings.split))
-    found: list[Fold] = []
+    splits: list[Fold] = []
     for number, (rest, test) in enumerate(outer.split(np.zeros(len(graphs)), classes)):
         stratify = classes[rest]
-        parts = cast(Any, train_test_split(rest, test_size=1 / 9, stratify=stratify, random_state=settings.split))
-        found.append(Fold(number, *(np.asarray(part, np.int64) for part in (*parts, test))))
-    return found
+        subsets = cast(Any, train_test_split(rest, test_size=1 / 9, stratify=stratify, random_state=settings.split))
+        splits.append(Fold(number, *(np.asarray(subset, np.int64) for subset in (*subsets, test))))
+    return splits

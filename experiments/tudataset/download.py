@@ -86,11 +86,11 @@ def download(url: str, place: Path) -> None:
         request = urllib.request.Request(url, headers={"User-Agent": "stmlang"})
         with urllib.request.urlopen(request, timeout=SECONDS) as answer, open(place, "wb") as file:
             length = 0
-            while part := answer.read(PART):
-                length += len(part)
+            while block := answer.read(PART):
+                length += len(block)
                 if length > MOST_BYTES:
                     raise StudyError(f"{url} is larger than {MOST_BYTES:,} bytes", _by_hand())
-                file.write(part)
+                file.write(block)
             if answer.length:
                 raise StudyError(f"{url} broke off after {length:,} bytes", "try once more")
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
@@ -99,13 +99,13 @@ def download(url: str, place: Path) -> None:
 
 def unpack(packed: Path, folder: Path, name: str) -> None:
     """Unpack `NAME/NAME_*.txt` and `NAME/README.txt`. Raises StudyError where an archive holds anything else, or too much."""
-    wanted = re.compile(rf"{re.escape(name)}/({re.escape(name)}_\w+|README)\.txt")
+    member = re.compile(rf"{re.escape(name)}/({re.escape(name)}_\w+|README)\.txt")
     try:
         with zipfile.ZipFile(packed) as archive:
             files = [entry for entry in archive.infolist() if entry.filename != f"{name}/"]
             for entry in files:
                 kind = stat.S_IFMT(entry.external_attr >> 16)
-                if not wanted.fullmatch(entry.filename) or kind not in (0, stat.S_IFREG):
+                if not member.fullmatch(entry.filename) or kind not in (0, stat.S_IFREG):
                     raise StudyError(f"the archive of {name} holds `{entry.filename!r:.80}`, no file of its own", _by_hand())
             if len(files) > MOST_FILES or sum(entry.file_size for entry in files) > MOST_UNPACKED:
                 raise StudyError(f"the archive of {name} unpacks to more than a data set has", _by_hand())

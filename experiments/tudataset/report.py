@@ -55,31 +55,31 @@ class Score:
         return cls(entry, len(results), results[0].parameters, float(tests.mean()), float(tests.std()), validation, last)
 
 
-def chosen(found: Mapping[Entry, Sequence[Result[Epoch]]]) -> dict[str, Score]:
+def chosen(by_entry: Mapping[Entry, Sequence[Result[Epoch]]]) -> dict[str, Score]:
     """By model, the depth with the best mean validation accuracy; the least of several."""
     scores: dict[str, Score] = {}
-    for entry, results in found.items():
+    for entry, results in by_entry.items():
         score = Score.of(entry, results)
         if entry.model not in scores or score.validation > scores[entry.model].validation:
             scores[entry.model] = score
     return scores
 
 
-def write(found: Results, settings: Settings) -> None:
+def write(by_set: Results, settings: Settings) -> None:
     """Write `results.json`, `results.md`, `accuracy.svg` and `curves-SET.svg`, each whole or not at all."""
     files = {
-        "results.json": json.dumps(as_json(found, settings), indent=1) + "\n",
-        "results.md": table(found),
-        "accuracy.svg": bars(found),
-        **{f"curves-{name}.svg": curves(entries) for name, entries in found.items()},
+        "results.json": json.dumps(as_json(by_set, settings), indent=1) + "\n",
+        "results.md": table(by_set),
+        "accuracy.svg": bars(by_set),
+        **{f"curves-{name}.svg": curves(entries) for name, entries in by_set.items()},
     }
     keep_files(settings.out, files)
 
 
-def as_json(found: Results, settings: Settings) -> dict[str, Any]:
+def as_json(by_set: Results, settings: Settings) -> dict[str, Any]:
     """Everything that the tables say, and each fold's accuracies."""
     sets: dict[str, Any] = {}
-    for name, entries in found.items():
+    for name, entries in by_set.items():
         best = {score.entry for score in chosen(entries).values()}
         sets[name] = {
             str(entry): {
@@ -94,9 +94,9 @@ def as_json(found: Results, settings: Settings) -> dict[str, Any]:
     return {"settings": settings.deciding, "sets": sets}
 
 
-def table(found: Results) -> str:
+def table(by_set: Results) -> str:
     """A table in Markdown: a row for each model, a column for each data set, the paper's number in brackets."""
-    scores = {name: chosen(entries) for name, entries in found.items()}
+    scores = {name: chosen(entries) for name, entries in by_set.items()}
     models = [model for model in MODELS if any(model in row for row in scores.values())]
     lines = [f"| model | {' | '.join(scores)} | mean |", f"|---|{'---|' * (len(scores) + 1)}"]
     for model in models:
@@ -126,12 +126,12 @@ def _cell(model: str, name: str, score: Score | None) -> str:
     return f"{score.mean:.4f} ± {score.deviation:.2f}{depth}{beside}"
 
 
-def bars(found: Results) -> str:
+def bars(by_set: Results) -> str:
     """Accuracies with their deviations as bars, the paper's as marks."""
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots(1, len(found), squeeze=False, sharey=True)[0]
-        for axis, (name, entries) in zip(axes, found.items(), strict=True):
+        axes = figure.subplots(1, len(by_set), squeeze=False, sharey=True)[0]
+        for axis, (name, entries) in zip(axes, by_set.items(), strict=True):
             for place, (model, score) in enumerate(chosen(entries).items()):
                 axis.bar(place, score.mean, yerr=score.deviation, color=COLOURS[model], ecolor=INK, capsize=2)
                 paper = PAPER[model].get(name)
@@ -141,7 +141,7 @@ def bars(found: Results) -> str:
             axis.set_xticks(range(len(chosen(entries))), [NAMES[model] for model in chosen(entries)], rotation=60)
         axes[0].set(ylabel="test accuracy (marks: the paper)", ylim=(0.4, 1.0))
 
-    return svg(draw, 1.2 + 2.0 * len(found), 3.0)
+    return svg(draw, 1.2 + 2.0 * len(by_set), 3.0)
 
 
 def curves(entries: Mapping[Entry, Sequence[Result[Epoch]]]) -> str:

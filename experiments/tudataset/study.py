@@ -34,14 +34,14 @@ def run(settings: Settings, console: Console) -> dict[str, dict[Entry, list[Resu
     Raises StudyError and SpecError for what somebody can put right.
     """
     settings.out.mkdir(parents=True, exist_ok=True)
-    found: dict[str, dict[Entry, list[Result[Epoch]]]] = {}
+    by_set: dict[str, dict[Entry, list[Result[Epoch]]]] = {}
     for name in settings.sets:
         graphs = load(folder(name, settings), name)
-        found[name] = {}
+        by_set[name] = {}
         for entry in entries(settings):
-            found[name][entry] = crossed(entry, graphs, settings, console)
-            write(found, settings)
-    return found
+            by_set[name][entry] = crossed(entry, graphs, settings, console)
+            write(by_set, settings)
+    return by_set
 
 
 def folder(name: str, settings: Settings) -> Path:

@@ -87,7 +87,7 @@ class GNN(eqx.Module):
         return self.kind in ("gin", "gine")
 
     def _rounds(self, dim: int, key: PRNGKeyArray) -> Round:
-        def one(key: PRNGKeyArray) -> Round:
+        def fresh_round(key: PRNGKeyArray) -> Round:
             match self.kind:
                 case "gcn":
                     return GCN(dim, key=key)
@@ -104,7 +104,7 @@ class GNN(eqx.Module):
                 case _:
                     assert_never(self.kind)
 
-        return one(key) if self.shared else eqx.filter_vmap(one)(jax.random.split(key, self.depth))
+        return fresh_round(key) if self.shared else eqx.filter_vmap(fresh_round)(jax.random.split(key, self.depth))
 
     def prepare(self, batch: Batch, nodes: Features, edges: Features) -> Inputs:
         """See `prepared`."""

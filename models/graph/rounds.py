@@ -74,7 +74,7 @@ class GAT(eqx.Module):
         linear, send, receive = jax.random.split(key, 3)
         self.linear = Linear(dim, dim, gain=1.0, key=linear)
         self.send, self.receive = (
-            normal(part, (heads, dim // heads), gain=1.0, dtype=jnp.dtype(jnp.float32)) for part in (send, receive)
+            normal(subkey, (heads, dim // heads), gain=1.0, dtype=jnp.dtype(jnp.float32)) for subkey in (send, receive)
         )
         self.bias = jnp.zeros(dim, jnp.float32)
 
@@ -186,7 +186,7 @@ class MPNN(eqx.Module):
         up, down, message, state = jax.random.split(key, 4)
         self.up = Linear(2 * dim + edge_features, dim, gain=RELU, key=up)
         self.down = Linear(dim, dim, gain=1.0, key=down)
-        self.from_message, self.from_state = (Linear(dim, 3 * dim, gain=1.0, key=part) for part in (message, state))
+        self.from_message, self.from_state = (Linear(dim, 3 * dim, gain=1.0, key=subkey) for subkey in (message, state))
 
     def __call__(self, state: State, links: Links) -> State:
         (h,) = state
@@ -219,7 +219,7 @@ class GraphLSTM(eqx.Module):
         features, state, neighbours = jax.random.split(key, 3)
         self.from_features = Linear(dim, 4 * dim, gain=1.0, key=features)
         self.from_state, self.from_neighbours = (
-            normal(part, (4 * dim, dim), gain=1.0, dtype=jnp.dtype(jnp.float32)) for part in (state, neighbours)
+            normal(subkey, (4 * dim, dim), gain=1.0, dtype=jnp.dtype(jnp.float32)) for subkey in (state, neighbours)
         )
 
     def __call__(self, state: State, links: Links) -> State:

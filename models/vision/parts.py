@@ -77,8 +77,8 @@ def patches(image: Float[Array, "height width channels"], size: int, stride: int
     padded = jnp.pad(image, ((margin, margin), (margin, margin), (0, 0)))
     down = stride * np.arange(rows)[:, None] + np.arange(size)
     across = stride * np.arange(cols)[:, None] + np.arange(size)
-    found = padded[down[:, None, :, None], across[None, :, None, :]]
-    return found.reshape(rows, cols, size * size * channels)
+    windows = padded[down[:, None, :, None], across[None, :, None, :]]
+    return windows.reshape(rows, cols, size * size * channels)
 
 
 def require_patch(size: int, stride: int) -> tuple[int, int]:

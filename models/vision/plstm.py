@@ -115,11 +115,11 @@ class PLSTM(eqx.Module):
     def tokens(self, image: Float[Array, "height width channels"]) -> Float[Array, "rows cols dim"]:
         """What the first block sees. Raises SpecError (STM5201) for an image of another size or number of channels."""
         cut = patches(image, self.patch, self.stride)
-        wanted = [None if axis is None else axis * self.stride for axis in self.grid]
+        extents = [None if axis is None else axis * self.stride for axis in self.grid]
         if image.shape[-1] != self.channels or any(
-            side not in (None, given) for side, given in zip(wanted, image.shape, strict=False)
+            side not in (None, length) for side, length in zip(extents, image.shape, strict=False)
         ):
-            sides = [name if side is None else side for name, side in zip(("height", "width"), wanted, strict=True)]
+            sides = [name if side is None else side for name, side in zip(("height", "width"), extents, strict=True)]
             shown = f"({sides[0]}, {sides[1]}, {self.channels})"
             help = "a model without a position embedding, of scans without sizes, takes images of any size"
             raise call_error("STM5201", f"`image` must have the shape {shown}, not {image.shape}", help=help)
@@ -141,17 +141,17 @@ class PLSTM(eqx.Module):
 
 def _require_grids(p: CompiledScan | OpenScan, d: CompiledScan | OpenScan) -> tuple[int | None, ...]:
     """The sizes of the grid that both scans run on, None where open in both. Raises SpecError (STM5208) for anything else."""
-    found: list[tuple[int | None, ...]] = []
+    grids: list[tuple[int | None, ...]] = []
     for name, op in (("p", p), ("d", d)):
         topology = require_scan(name, op).scan.topology
         if not isinstance(topology, Regular) or len(topology.axes) != 2:
             message = f"`{name}`, scan `{op.scan.name}`, must run on a grid of two axes"
             raise call_error("STM5208", message, help="such as `std:plstm/image_p`")
-        found.append(tuple(axis.size for axis in topology.axes))
-    if any(None not in (one, other) and one != other for one, other in zip(*found, strict=True)):
-        message = f"`p` and `d` must run on one grid, not on {found[0]} and {found[1]}"
+        grids.append(tuple(axis.size for axis in topology.axes))
+    if any(None not in (size, other) and size != other for size, other in zip(*grids, strict=True)):
+        message = f"`p` and `d` must run on one grid, not on {grids[0]} and {grids[1]}"
         raise call_error("STM5208", message, help="compile both for the same sizes")
-    return tuple(other if one is None else one for one, other in zip(*found, strict=True))
+    return tuple(other if size is None else size for size, other in zip(*grids, strict=True))
 
 
 def _stack(*arrays: Array) -> Array:

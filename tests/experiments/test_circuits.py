@@ -20,11 +20,11 @@ from stmlang.experiments.circuits.aig import AIG, aig_of
 from stmlang.experiments.circuits.cones import Cone, cone, cones, form
 from stmlang.experiments.circuits.data import SAME, Cones, folds, graph_of, load, paths
 from stmlang.experiments.circuits.probability import WORDS, as_if_independent, every_pattern, probabilities
-from stmlang.experiments.circuits.report import Found, table
+from stmlang.experiments.circuits.report import Outcome, table
 from stmlang.experiments.circuits.settings import BANDS, MODELS, Settings
 from stmlang.experiments.circuits.task import Epoch, Errors, Probability
 from stmlang.experiments.folds.errors import StudyError
-from stmlang.experiments.folds.graphs import covering, parts
+from stmlang.experiments.folds.graphs import covering, minibatches
 from stmlang.experiments.folds.kept import Place, Result
 from stmlang.experiments.folds.training import Trainer
 from stmlang.graph.levels import node_levels
@@ -280,12 +280,12 @@ def test_gates_count_and_inputs_do_not(data: Cones) -> None:
     split = folds(data, SMALL)[0]
     room = covering(data.dags, [split], SMALL)
     trainer = Trainer(study.maker("gine", SMALL), Probability(data), room, SMALL)
-    (part,) = parts(split.train[:3], 4)
+    (part,) = minibatches(split.train[:3], 4)
     example = trainer.example(part)
     gates = sum(int((data.level[number] > 0).sum()) for number in part.graphs[:3])
     assert example.counts.sum() == gates
     wanted = np.concatenate([data.probability[number][data.level[number] > 0] for number in part.graphs[:3]])
-    np.testing.assert_allclose(example.wanted[example.counts], wanted)
+    np.testing.assert_allclose(example.targets[example.counts], wanted)
 
 
 def test_errors_are_told_apart_by_level(data: Cones) -> None:
@@ -381,7 +381,7 @@ def test_the_table(data: Cones) -> None:
         return Result(fold, 1234, curve, "d")
 
     simple = {"mean": [Errors(0.2, (0.1, None, 0.3, 0.4)), Errors(0.4, (0.3, 0.2, 0.3, 0.4))]}
-    found = Found(data, simple, {"plstm": [result(0, (0.3, 0.9), (0.2, 0.1), (0.2, 0.8)), result(1, (0.1, 0.2))]})
+    found = Outcome(data, simple, {"plstm": [result(0, (0.3, 0.9), (0.2, 0.1), (0.2, 0.8)), result(1, (0.1, 0.2))]})
     lines = table(found)
     assert lines[0] == "| | parameters | all gates | 1-4 | 5-8 | 9-16 | 17+ |"
     assert lines[2] == "| always the mean |  | 0.3000 ± 0.1000 | 0.2000 | 0.2000 | 0.3000 | 0.4000 |"

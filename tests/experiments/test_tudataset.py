@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from stmlang.experiments.folds.errors import StudyError
-from stmlang.experiments.folds.graphs import bucket, epoch_order, evaluated, parts
+from stmlang.experiments.folds.graphs import bucket, epoch_order, evaluated, minibatches
 from stmlang.experiments.folds.kept import Place, Result
 from stmlang.experiments.folds.training import Trainer, best, rate_at
 from stmlang.experiments.tudataset import study
@@ -90,10 +90,10 @@ def test_classes_must_be_large_enough(graphs: GraphSet) -> None:
 
 
 def test_the_last_batch_is_filled_up() -> None:
-    first, last = parts(np.asarray([4, 2, 7, 1, 9]), 3)
+    first, last = minibatches(np.asarray([4, 2, 7, 1, 9]), 3)
     assert (first.graphs.tolist(), first.count) == ([4, 2, 7], 3)
     assert (last.graphs.tolist(), last.count) == ([1, 9, 4], 2)
-    (only,) = parts(np.asarray([5, 6]), 5)
+    (only,) = minibatches(np.asarray([5, 6]), 5)
     assert (only.graphs.tolist(), only.count) == ([5, 6, 5, 6, 5], 2)
 
 
@@ -113,7 +113,7 @@ def test_one_shape_holds_every_batch(graphs: GraphSet) -> None:
     used: list[tuple[int, int]] = []
     for fold in splits:
         for order in (evaluated(fold), *(epoch_order(fold, epoch, SMALL) for epoch in range(SMALL.epochs))):
-            for part in parts(order, SMALL.batch):
+            for part in minibatches(order, SMALL.batch):
                 here = batch([graphs.dags[number] for number in part.graphs], bucket=room)
                 used.append((int(here.node_start[-1]), int(here.edge_start[-1])))
     most = np.max(used, axis=0)
@@ -141,7 +141,7 @@ def test_the_first_best_epoch_counts() -> None:
 def test_graphs_that_fill_up_do_not_count(graphs: GraphSet, trainer: Trainer[Epoch]) -> None:
     """A step on five graphs is the same, to rounding, whatever the other three are."""
     splits = folds(graphs, SMALL)
-    state, (part,) = trainer.start(splits[0]), parts(splits[0].train[:5], 8)
+    state, (part,) = trainer.start(splits[0]), minibatches(splits[0].train[:5], 8)
     other = dataclasses.replace(part, graphs=np.concatenate([part.graphs[:5], splits[0].train[9:12]]))
     found: list[Any] = [trainer.step(state.learned, state.optimizer, 1e-3, trainer.example(which)) for which in (part, other)]
     for one, another in zip(*(jax.tree.leaves(result) for result in found), strict=True):
