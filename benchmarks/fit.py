@@ -2,7 +2,8 @@
 
     python -m benchmarks.fit                     measure the training problems (what is there already is kept), fit, write
     python -m benchmarks.fit --measure 0         fit to what was measured before
-    python -m benchmarks.fit --samples A B       to several files of samples, new ones going to the first
+    python -m benchmarks.fit --samples A B       to several files of samples, new ones going to the first: with those of
+                                                 `benchmarks.regret` beside, held-out problems are not timed twice
 
 Every candidate of a problem is timed in turns, see `benchmarks.samples`, and its coefficients are fitted so that the ranking of
 candidates costs least, see `benchmarks.fitting`. Instructions are counted exactly, in the programs themselves. At the end
@@ -260,15 +261,15 @@ def summary(ratios: Mapping[str, float]) -> str:
 # --- measuring -------------------------------------------------------------------------------------------------------
 
 
-def measure(samples: Samples, cases: Iterable[Case], seconds: float) -> Iterator[str]:
-    """Time what has not been timed yet, writing it down after each problem, until so many seconds are over."""
+def measure(stores: Sequence[Samples], cases: Iterable[Case], seconds: float) -> Iterator[str]:
+    """Time what no store has yet, writing it down in the first after each problem, until so many seconds are over."""
     begun = time.monotonic()
     for case in cases:
-        if case.name in samples.cases:
+        if any(case.name in samples.cases for samples in stores):
             continue
         if time.monotonic() - begun > seconds:
             return
-        samples.add(case, measured(case, worth_timing(compiled(case).plan)))
+        stores[0].add(case, measured(case, worth_timing(compiled(case).plan)))
         yield case.name
 
 
@@ -301,7 +302,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=PATH, help="file to write")
     options = parser.parse_args(arguments)
     stores = [Samples.read(path) for path in options.samples]
-    for name in measure(stores[0], (*training_cases(), *held_out_cases()), 60 * options.measure):
+    for name in measure(stores, (*training_cases(), *held_out_cases()), 60 * options.measure):
         print(f"measured {name}", file=sys.stderr, flush=True)
     for name in count_programs(stores[0], training_cases()):
         print(f"counted {name}", file=sys.stderr, flush=True)

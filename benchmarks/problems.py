@@ -67,7 +67,7 @@ class Case:
 
 def training_cases() -> tuple[Case, ...]:
     """What costs are fitted on."""
-    return tuple(_cases(_spread(TRAINING), 0))
+    return (*_cases(_spread(TRAINING), 0), *_cases(_spread(FURTHER), 3))
 
 
 def held_out_cases() -> tuple[Case, ...]:
@@ -243,6 +243,13 @@ TRAINING = (
     _molecules("p", (64, 30), (16, 100), (8, 500)),
     _molecules("d", (64, 25), (4, 400)),
 )
+FURTHER = (
+    _images("d", (44, 44), (30, 30), (12, 15), (26, 90), (52, 52), (19, 21), (70, 24), (16, 40)),
+    _images("constant", (52, 52), (26, 26), (36, 36), (16, 64), (20, 90), (64, 30)),
+    (*_trees(7), *_graphs("p", 60, 100), *_images("p", (18, 18), (12, 15), (44, 44))),
+)
+"""Where the fastest settings change most with the size: called otherwise than these shapes would be among the others, whose calls
+stay as they are."""
 HELD_OUT = (
     _images(
         "d",
