@@ -248,8 +248,8 @@ FURTHER = (
     _images("constant", (52, 52), (26, 26), (36, 36), (16, 64), (20, 90), (64, 30)),
     (*_trees(7), *_graphs("p", 60, 100), *_images("p", (18, 18), (12, 15), (44, 44))),
 )
-"""Where the fastest settings change most with the size: called otherwise than these shapes would be among the others, whose calls
-stay as they are."""
+"""Where the fastest settings change most with the size. They have a cycle of calls of their own, so that those of the shapes
+above stay what they were."""
 HELD_OUT = (
     _images(
         "d",
