@@ -206,7 +206,7 @@ def fitted_record(observations: Sequence[Observed], programs: Sequence[Observed]
             print(f"cache {cache_bytes:>9,}, fresh {fresh:>10,}: loss {loss:.4f}", file=sys.stderr, flush=True)
             if best is None or loss < best[0]:
                 stages = _stages(table.keys, weights)
-                best = loss, replace(record, measured=True, origin=origin, stages={**old.stages, **stages})
+                best = loss, replace(record, measured=True, origin=origin, stages=_updated(old.stages, stages))
     assert best is not None
     return best[1]
 
@@ -216,6 +216,13 @@ def _spread(predicted: Float[np.ndarray, " candidates"], observations: Observati
     error = np.log(predicted / observations.seconds)
     means = np.bincount(observations.session, error) / np.bincount(observations.session)
     return float(np.mean(np.abs(error - means[observations.session])))
+
+
+def _updated(
+    old: Mapping[str, Mapping[str, Weights]], fitted: Mapping[str, Mapping[str, Weights]]
+) -> dict[str, dict[str, Weights]]:
+    """The fitted stages, and the old ones that no run had."""
+    return {group: {**old.get(group, {}), **fitted.get(group, {})} for group in (*old, *fitted)}
 
 
 def _stages(keys: Sequence[Key], weights: Float[np.ndarray, " terms"]) -> dict[str, dict[str, Weights]]:

@@ -67,7 +67,8 @@ class Case:
 
 def training_cases() -> tuple[Case, ...]:
     """What costs are fitted on."""
-    return (*_cases(_spread(TRAINING), 0), *_cases(_spread(FURTHER), 3))
+    usual = (Case(shape, *USUAL_CALL, mode) for shape in USUAL for mode in MODES)
+    return (*_cases(_spread(TRAINING), 0), *_cases(_spread(FURTHER), 3), *map(_smaller, usual))
 
 
 def held_out_cases() -> tuple[Case, ...]:
@@ -250,6 +251,18 @@ FURTHER = (
 )
 """Where the fastest settings change most with the size. They have a cycle of calls of their own, so that those of the shapes
 above stay what they were."""
+USUAL_CALL = (1, 3, 64)
+USUAL = (
+    *_chains("plstm/chain", 256, 1024, 4096),
+    *_chains("chain/mlstm", 1024),
+    *_chains("chain/gla", 1024),
+    *_chains("chain/deltanet", 1024),
+    *_images("p", (14, 14), (24, 24), (128, 128)),
+    *_images("d", (14, 14), (24, 24), (128, 128)),
+    *_images("constant", (14, 14)),
+    *_volumes("d", (6, 6, 6)),
+)
+"""What a layer calls when it is not mapped, with the library's own sizes: timed in both modes."""
 HELD_OUT = (
     _images(
         "d",
