@@ -13,7 +13,7 @@ from benchmarks.fitting import Observations, fit, regrets
 from benchmarks.problems import held_out_cases, training_cases
 from benchmarks.regret import row_of
 from benchmarks.samples import Sample, Samples, counted, timed, worth_timing
-from stmlang.cost.coefficients import Coefficients
+from stmlang.cost.coefficients import Coefficients, Weights
 from stmlang.cost.roofline import estimate
 from stmlang.cost.settings import freeze, settings_dict
 from stmlang.cost.target import CPU
@@ -72,9 +72,11 @@ def test_a_record_is_fitted_to_its_own_predictions(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("benchmarks.fit.CACHES", (CPU.coefficients.cache,))
     monkeypatch.setattr("benchmarks.fit.FRESH", (CPU.coefficients.fresh,))
     seen = [entry for number in range(8) for entry in observations_of(number, CPU.coefficients)]
-    blank = replace(CPU, coefficients=Coefficients(measured=False, origin="", cache=1, fresh=1))
+    unseen = {seen[0].sample.strategy: {"never timed": Weights(arithmetic=3.0)}}
+    blank = replace(CPU, coefficients=Coefficients(measured=False, origin="", cache=1, fresh=1, stages=unseen))
     record = fitted_record(seen, (), blank, "planted")
     assert (record.measured, record.origin) == (True, "planted")
+    assert record.weights(seen[0].sample.strategy, "never timed").arithmetic == 3.0
     before, after = (regret_of(seen, replace(CPU, coefficients=coefficients)) for coefficients in (blank.coefficients, record))
     assert max(before.values()) > 1.15
     assert max(after.values()) < 1.05
