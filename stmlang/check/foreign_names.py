@@ -42,6 +42,8 @@ SIZES_ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("d_key", "dk", "d_k", "key_dim", "head_dim", "d_head", "d_state"), "key"),
     **dict.fromkeys(("d_value", "dv", "d_v", "value_dim"), "value"),
     **dict.fromkeys(("tracks", "n_tracks", "num_tracks"), "track"),
+    **dict.fromkeys(("num_writes", "n_writes", "num_householder"), "writes"),
+    **dict.fromkeys(("num_reads", "n_reads"), "reads"),
 }
 """Other names of the sizes of the state."""
 

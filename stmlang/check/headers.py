@@ -10,7 +10,7 @@ from stmlang.check.problems import listed
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.indices import index_word, pinned_port
 from stmlang.check.typing.scope import Header
-from stmlang.check.vocabulary import ALLOWED, CORE, INPUT_INDEX, RESERVED
+from stmlang.check.vocabulary import ALLOWED, CORE, INPUT_INDEX, RESERVED, input_indices, known_indices
 from stmlang.scan.expression import INDICES, PORT_INDICES, Index
 from stmlang.source.advice import Advice, replaced
 from stmlang.source.advice import written as written_as
@@ -71,7 +71,7 @@ def _header(context: Context, equation: tree.Equation) -> Header | None:
     if indices is None:
         return None
     if name in INPUT_INDEX and not indices:
-        indices = (INPUT_INDEX[name],)
+        indices = input_indices(name, context.world.numbers)
     header = Header(name, indices, span)
     return header if _permitted(context, header, equation) else None
 
@@ -106,7 +106,7 @@ def _permitted(context: Context, header: Header, equation: tree.Equation) -> boo
     allowed = ALLOWED.get(name, INDICES)
     for index, entry in zip(header.indices, equation.indices, strict=False):
         if index not in allowed:
-            note = f"{_WHY[name]}; it can have {listed(allowed)}"
+            note = f"{_WHY[name]}; it can have {listed(known_indices(allowed, context.world.numbers))}"
             context.error(
                 "STM2003", f"`{name}` cannot have the index `{index}`", entry.span, note, help=_instead(name, entry.index)
             )
@@ -122,7 +122,7 @@ def _permitted(context: Context, header: Header, equation: tree.Equation) -> boo
                 help=replaced(f"write `{name}[{row}, {index}]`", entry.index.span, f"{row}, {index}"),
             )
             return False
-    if name in INPUT_INDEX and header.indices != (INPUT_INDEX[name],):
+    if name in INPUT_INDEX and INPUT_INDEX[name] not in header.indices:
         note = f"{_WHY[name]}, `{INPUT_INDEX[name]}`"
         context.error(
             "STM2003", f"`{name}` needs its index", equation.target.span, note, help=f"write `{name} = ...`, which has it"

@@ -9,7 +9,7 @@ from stmlang.check.headers import Declared
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
 from stmlang.check.typing.scope import Header
-from stmlang.scan.expression import Bind, Expr, GateRef, Index, Number
+from stmlang.scan.expression import Bind, Expr, GateRef, Index, Number, Product, Reduce, free_indices
 from stmlang.scan.topology import Topology, is_regular, ports
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
@@ -25,9 +25,10 @@ class Implied:
 
 
 def implied(
-    problems: Problems, modes: Modes, gates: Mapping[str, Declared], topology: Topology | None, place: Span
+    problems: Problems, modes: Modes, gates: Mapping[str, Declared], topology: Topology | None, track: int, place: Span
 ) -> dict[str, Implied | None]:
-    """The gates among `mark` and `direct` that a scan leaves out: one and zero, unless it reads after its nodes' updates."""
+    """The gates among `mark` and `direct` that a scan leaves out: one and zero, unless it reads after its nodes' updates.
+    `track` is how many tracks its states have."""
     if modes.read_after is None:
         defaults = {"mark": 1.0, "direct": 0.0}
         return {
@@ -42,14 +43,17 @@ def implied(
             problems.error("STM1033", f"`{name}` is said twice", gates[name].name.span, note, labels=labels)
     read = {"mark": "transition", "direct": "source"}
     return {
-        name: _read(problems, name, gates.get(base), topology, modes.read_after)
+        name: _read(problems, name, gates.get(base), topology, track, modes.read_after)
         for name, base in read.items()
         if name not in gates
     }
 
 
-def _read(problems: Problems, name: str, base: Declared | None, topology: Topology | None, place: Span) -> Implied | None:
-    """`mark` as `transition`, `direct` as `source`, with the index `out`, if any, pinned to the only port there is."""
+def _read(
+    problems: Problems, name: str, base: Declared | None, topology: Topology | None, track: int, place: Span
+) -> Implied | None:
+    """`mark` as `transition`, `direct` as `source`, summed over the tracks of what leaves; the index `out`, if any, pinned to
+    the only port there is."""
     if base is None or base.header is None or topology is None:
         return None
     header = base.header
@@ -62,11 +66,25 @@ def _read(problems: Problems, name: str, base: Declared | None, topology: Topolo
             "STM2037", f"`{header.name}` differs between a node's outgoing edges", place, note, help=help, labels=labels
         )
         return None
-    if "track" in header.indices:
-        note = "the output has no track axis, and what `mark` reads of it is a row"
-        labels = [Label(header.span, "it has the index `track`")]
-        problems.error("STM2037", "a state with tracks has no reading of its own", place, note, labels=labels)
-        return None
-    bind = tuple(Bind(index, None, names[0]) if index == "out" else Bind(index, index) for index in header.indices)
     indices: tuple[Index, ...] = tuple(index for index in header.indices if index != "out")
-    return Implied(Header(name, indices, place), GateRef(header.name, bind, place), {header.name: place})
+    value = _left(name, header, names[0], track, place)
+    kept = tuple(index for index in indices if index in free_indices(value))
+    return Implied(Header(name, kept, place), value, {header.name: place})
+
+
+def _left(name: str, header: Header, port: str, track: int, place: Span) -> Expr:
+    """What leaves of what enters, or of what is written, summed over the tracks that it leaves on. The column of a transition
+    between tracks is what `mark` has for the track that enters; a source without tracks is written to all of them."""
+    matrix = "track'" in header.indices
+    renamed: dict[Index, Index] = {"track": "track'", "track'": "track"} if matrix else {}
+    bind = tuple(
+        Bind(index, None, port) if index == "out" else Bind(index, renamed.get(index, index)) for index in header.indices
+    )
+    entry = GateRef(header.name, bind, place)
+    if matrix:
+        return Reduce("sum", "track'", entry, place)
+    if name == "mark" or track == 1:
+        return entry
+    if "track" in header.indices:
+        return Reduce("sum", "track", entry, place)
+    return Product(((False, Number(float(track), place)), (False, entry)), place)

@@ -36,7 +36,7 @@ def verify(scan: Scan) -> None:
     assert set(CORE) <= set(names), "the four gates of the recurrence are there"
     leaves = [leaf.name for leaf in scan.leaves]
     assert len(set(leaves)) == len(leaves), "leaf names are distinct"
-    assert min(scan.heads, scan.key, scan.value, scan.track) >= 1, "sizes are positive"
+    assert min(scan.heads, scan.key, scan.value, scan.track, scan.writes, scan.reads) >= 1, "sizes are positive"
     tracked = any(index in ("track", "track'") for gate in scan.gates for index in gate.indices)
     assert scan.track == 1 or tracked, "a scan without the index `track` has one track"
     earlier: dict[str, Gate] = {}
@@ -102,7 +102,9 @@ def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> N
             assert all((entry.index is None) == (entry.port is not None) for entry in bind)
             assert all(entry.port in dense for entry in bind if entry.port is not None)
         case InputRef(name=name, bind=bind):
-            assert [entry.declared for entry in bind] == ["value" if name == "v" else "key"]
+            term, size = ("read", scan.reads) if name == "q" else ("write", scan.writes)
+            own = ("value" if name == "v" else "key",)
+            assert tuple(entry.declared for entry in bind) in ({(term, *own)} if size > 1 else {own, (term, *own)})
         case LeafRef(leaf=name, indices=indices):
             assert scan.leaf(name).indices == indices
             used.add(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stmlang.check.assemble import Draft, finish
 from stmlang.check.clauses import Written, in_force, with_index
@@ -20,7 +20,7 @@ from stmlang.check.topologies import Topologies
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.expressions import context_for
 from stmlang.check.typing.scope import Budget, NoNumber, Numbers, Scope, Site, World
-from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES
+from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES, TERM_SIZES
 from stmlang.scan.expression import INDICES, Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
 from stmlang.scan.scan import Clause, Scan
 from stmlang.scan.topology import ports
@@ -66,7 +66,7 @@ class ScanChecker:
         every = [statement for statement in self._item.body if isinstance(statement, tree.Equation)]
         equations = without_settings(self._problems, every)
         settings = [statement for statement in self._item.body if isinstance(statement, tree.Setting)]
-        tracks = next((entry.span for equation in equations for entry in equation.indices if entry.index.text == "track"), None)
+        tracks = self._on_the_left("track")
         defaults = self._parameters(tracks is not None)
         builder = Topologies(self._sizer, self._graphs, self._numbers, defaults, self._places)
         topology = builder.build(self._item.topology, self._module)
@@ -101,7 +101,7 @@ class ScanChecker:
             else:
                 written[name] = parameter
         for name in SIZES:
-            if name not in written and (name != "track" or tracks):
+            if name not in written and name not in TERM_SIZES.values() and (name != "track" or tracks):
                 value = self._settings.take(name)
                 value = _DEFAULTS.get(name, NoNumber.BROKEN) if value is None else value
                 self._numbers[name] = value
@@ -124,7 +124,7 @@ class ScanChecker:
                 self._problems.error("STM1015", f"the parameter `{name}` has no value", parameter.span, help=help)
 
     def _sizes(self, tracks: Span | None) -> dict[str, int] | None:
-        """`heads`, `key`, `value` and `track`, None after an error."""
+        """The sizes of the state and of what nodes write and read; None after an error."""
         places = {parameter.name.text: parameter.span for parameter in self._item.parameters}
         sizes: dict[str, int] = {}
         for name in ("heads", "key", "value"):
@@ -143,7 +143,31 @@ class ScanChecker:
         elif track is not None:
             size = self._sizer.whole("track", track, places.get("track"), least=1)
             sizes |= {} if size is None else {"track": size}
+        sizes |= self._term_sizes(places)
         return sizes if len(sizes) == len(SIZES) else None
+
+    def _term_sizes(self, places: Mapping[str, Span]) -> dict[str, int]:
+        """`writes` and `reads`: one of each, unless the head says how many."""
+        sizes: dict[str, int] = {}
+        for index, name in TERM_SIZES.items():
+            if name in places:
+                size = self._sizer.whole(name, self._numbers[name], places[name], least=1)
+                self._numbers[name] = NoNumber.BROKEN if size is None else float(size)
+                sizes |= {} if size is None else {name: size}
+                continue
+            used = self._on_the_left(index)
+            if used is None:
+                sizes[name] = 1
+            else:
+                note = f"a node {index}s once, unless the head of the scan says how often"
+                help = f"write `scan {self._item.name.text}({name} = 2)`"
+                self._problems.error("STM2044", f"the index `{index}` has no size", used, note, help=help)
+        return sizes
+
+    def _on_the_left(self, index: str) -> Span | None:
+        """Where an equation first has an index."""
+        equations = (statement for statement in self._item.body if isinstance(statement, tree.Equation))
+        return next((entry.span for equation in equations for entry in equation.indices if entry.index.text == index), None)
 
     # --- the body
 
@@ -151,7 +175,8 @@ class ScanChecker:
         world = World(self._numbers, topology=draft.topology, used=self._used)
         gates = declared(context_for(self._problems, self._budget, world), equations)
         draft.declared = gates
-        draft.implied = implied(self._problems, draft.modes, gates, draft.topology, self._item.name.span)
+        track = 1 if draft.sizes is None else draft.sizes["track"]
+        draft.implied = implied(self._problems, draft.modes, gates, draft.topology, track, self._item.name.span)
         self._refuse_missing(gates)
         world.gates.update({name: gate.header for name, gate in gates.items()})
         world.gates.update({name: gate and gate.header for name, gate in draft.implied.items()})

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
-from stmlang.scan.expression import INDICES, Function, Index
+from stmlang.scan.expression import INDICES, TERM_INDICES, Function, Index
 
 INPUTS = ("q", "k", "v")
 INPUT_INDEX: dict[str, Index] = {"q": "key", "k": "key", "v": "value"}
+INPUT_TERM: dict[str, Index] = {"q": "read", "k": "write", "v": "write"}
 FEATURES = ("x", "e")
-SIZES = ("heads", "key", "value", "track")
+SIZES = ("heads", "key", "value", "track", "writes", "reads")
+TERM_SIZES: dict[Index, str] = {"write": "writes", "read": "reads"}
+"""What the head of a scan says of an index that it need not have."""
 CORE = ("source", "transition", "mark", "direct")
 INDEX_WORDS: dict[str, Index] = {index: index for index in INDICES}
 
 ALLOWED: dict[str, tuple[Index, ...]] = {
-    "source": ("out", "key", "value", "track"),
+    "source": ("out", "key", "value", "track", "write"),
     "transition": ("out", "in", "key", "key'", "value", "track", "track'"),
-    "mark": ("in", "key", "key'", "value", "track"),
-    "direct": ("key", "value"),
-    "q": ("key",),
-    "k": ("key",),
-    "v": ("value",),
+    "mark": ("in", "key", "key'", "value", "track", "read"),
+    "direct": ("key", "value", "read", "write"),
+    "q": ("read", "key"),
+    "k": ("write", "key"),
+    "v": ("write", "value"),
 }
 """The indices that a gate can have; a helper gate can have any."""
+
+
+def known_indices(indices: tuple[Index, ...], numbers: Container[str]) -> tuple[Index, ...]:
+    """Those of some indices that a scan with these sizes has: `write` and `read` only where its head speaks of them."""
+    return tuple(index for index in indices if index not in TERM_SIZES or TERM_SIZES[index] in numbers)
+
+
+def input_indices(name: str, numbers: Container[str]) -> tuple[Index, ...]:
+    """The indices of `q`, `k` or `v` in a scan with these sizes."""
+    return known_indices((INPUT_TERM[name], INPUT_INDEX[name]), numbers)
+
 
 ELEMENTWISE: dict[str, Function] = {function.value: function for function in Function if function is not Function.DIVISOR}
 REDUCTIONS = {"sum": "sum", "mean": "mean", "largest": "max"}
@@ -32,13 +46,14 @@ BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "sprea
 
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys((*BUILT_IN, "eye"), "is a built-in function"),
-    **dict.fromkeys(INDICES, "is an index"),
+    **dict.fromkeys((index for index in INDICES if index not in TERM_INDICES), "is an index"),
     "x": "stands for the node features",
     "e": "stands for the edge features",
     "heads": "is the number of heads",
     "pi": "is the number pi",
 }
-"""Names that a gate, a definition or its parameters cannot have, and what they are."""
+"""Names that a gate, a definition or its parameters cannot have, and what they are. `write` and `read` are indices in their
+places and plain names elsewhere."""
 
 MEANT = "has a meaning of its own"
 """Of other names that cannot be taken in some places."""

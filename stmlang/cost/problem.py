@@ -21,7 +21,7 @@ from stmlang.graph.limits import LARGEST, refuse_above_largest
 from stmlang.graph.topology import dag_of
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
 from stmlang.scan.scan import Leaf, Scan
-from stmlang.scan.sizes import unbound
+from stmlang.scan.sizes import dense_size, unbound
 from stmlang.scan.topology import Regular
 from stmlang.source import short
 from stmlang.source.diagnostic import SpecError
@@ -96,10 +96,25 @@ class Problem:
 
     def for_batch(self, batch: int) -> Problem:
         """The same for calls that are mapped over another batch. What was found out of the graph is kept."""
-        other = replace(self, batch=batch)
+        return self._on_the_same_graph(replace(self, batch=batch))
+
+    @cached_property
+    def one_each(self) -> Problem:
+        """The same with one write and one read a node, each pair of them being a head: what a strategy is given that knows one
+        of each (`stmlang.program.terms`)."""
+        if self.writes == self.reads == 1:
+            return self
+        scan = replace(self.scan, heads=self.heads * self.writes * self.reads, writes=1, reads=1)
+        return self._on_the_same_graph(replace(self, scan=scan))
+
+    def _on_the_same_graph(self, other: Problem) -> Problem:
         if self.dag is not None and self.axes is None:
             other.__dict__.update(_cuts=self._cuts, _order=self._order)
         return other
+
+    def state_of(self, gate: str) -> set[Index]:
+        """The state indices of a gate."""
+        return {index for index in self.scan.gate(gate).indices if index in STATE_INDICES}
 
     @property
     def heads(self) -> int:
@@ -117,6 +132,14 @@ class Problem:
     @property
     def track(self) -> int:
         return self.scan.track
+
+    @property
+    def writes(self) -> int:
+        return self.scan.writes
+
+    @property
+    def reads(self) -> int:
+        return self.scan.reads
 
     @property
     def directions(self) -> int:
@@ -149,22 +172,20 @@ class Problem:
     @cached_property
     def state_indices(self) -> frozenset[Index]:
         """The state indices that source, transition, mark or direct carry: empty if every gate is a scalar per head."""
-        used = {index for name in CORE_GATES for index in self.scan.gate(name).indices}
-        return frozenset(index for index in STATE_INDICES if index in used)
+        return frozenset[Index]().union(*(self.state_of(name) for name in CORE_GATES))
 
     @cached_property
     def io_bytes(self) -> int:
         """Bytes of q, k, v, the result and the gates' leaves, for the whole batch."""
-        columns = 2 * self.key + self.scan.value
-        outputs = self.scan.value * (self.directions if self.scan.combine == "concat" else 1)
+        columns = self.key * (self.reads + self.writes) + self.scan.value * self.writes
+        outputs = self.reads * self.scan.value * (self.directions if self.scan.combine == "concat" else 1)
         arrays = self.counts.nodes * self.heads * (columns + outputs)
         return self.batch * self.item * (arrays + sum(self._leaf_numbers(leaf) for leaf in self.scan.leaves))
 
     def _leaf_numbers(self, leaf: Leaf) -> int:
         """Numbers in a leaf's array, by the rule of `stmlang.scan.Leaf`."""
         ports = [index for index in leaf.indices if index in PORT_INDICES]
-        sizes = {"key": self.key, "value": self.scan.value, "track": self.track}
-        state = prod(sizes[index.rstrip("'")] for index in leaf.indices if index not in PORT_INDICES)
+        state = prod(dense_size(self.scan, index) for index in leaf.indices if index not in PORT_INDICES)
         if leaf.kind == "param":
             base = 1
         elif self.axes is not None:

@@ -150,12 +150,13 @@ def level_sweep(name: str, problem: Problem, target: Target, profile: Profile, h
         target,
         "level sweep",
         "vector",
-        arcs * state * (4 + 2 * matrix_width(problem)),
+        arcs * state * (2 * (problem.writes + problem.reads) + 2 * matrix_width(problem)),
         arcs * state * item,
         live,
         steps=count * problem.directions,
     )
-    gathered = arcs * (2 * problem.key + 2 * problem.value + 4 * matrix_width(problem) ** 2) * item
+    inputs = problem.key * (problem.writes + problem.reads) + 2 * problem.value * problem.writes
+    gathered = arcs * (inputs + 4 * matrix_width(problem) ** 2) * item
     return costed(
         name,
         NoSettings(),

@@ -16,6 +16,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.settings import Settings
 from stmlang.cost.target import Target
 from stmlang.scan.expression import PORT_INDICES, SQUARINGS, Index, Spectral, inside
+from stmlang.scan.sizes import dense_size
 
 SHARED = "shared"
 """Where the record has the stages that all strategies begin with."""
@@ -169,7 +170,7 @@ def _size(problem: Problem, index: Index) -> int:
     """How many values an index takes; of ports of a ragged topology, about how many there are at a node."""
     if index in PORT_INDICES:
         return len(problem.axes) if problem.axes is not None else 1
-    return {"key": problem.key, "value": problem.value, "track": problem.track}[index.rstrip("'")]
+    return problem.value if index in ("value", "value'") else dense_size(problem.scan, index)
 
 
 def array_stage(

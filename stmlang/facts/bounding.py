@@ -20,7 +20,6 @@ from functools import reduce
 from math import prod, sqrt
 
 from stmlang.facts.factored import shifted
-from stmlang.facts.intervals import state_size
 from stmlang.facts.rewrite import factors, product, refer
 from stmlang.facts.terms import PAIRS, Factor, Gates, opened
 from stmlang.scan.expression import (
@@ -39,6 +38,7 @@ from stmlang.scan.expression import (
     free_indices,
 )
 from stmlang.scan.scan import Clause, Gate, Scan
+from stmlang.scan.sizes import dense_size
 from stmlang.source.span import Span
 
 RAW = "transition.raw"
@@ -150,7 +150,7 @@ def _by_axis(multiplied: list[Factor], pairs: Pairs) -> dict[Pair, list[Factor]]
 def _closed(scan: Scan, gates: Gates, expr: Expr, pair: Pair) -> Expr | None:
     """The norm of a matrix with one row, or of a diagonal matrix and an outer product."""
     row, span = pair[0], expr.span
-    if state_size(scan, row) == 1:
+    if dense_size(scan, row) == 1:
         return reduce(lambda inside, index: _summed(scan, inside, index), pair, _size(expr, span))
     read = [form for deep in (False, True) if (form := shifted(expr, pair, gates, deep)) is not None]
     forms = [form for reading in read if (form := reading.factored(gates)) is not None]
@@ -186,7 +186,7 @@ def _on_axis(scan: Scan, multiplied: list[Factor], pair: Pair, whole: Expr) -> E
     for index in pair:
         own = [factor for factor in multiplied if index in free_indices(factor[1])]
         if not own:
-            lengths.append(Number(sqrt(state_size(scan, index)), span))
+            lengths.append(Number(sqrt(dense_size(scan, index)), span))
             continue
         squares = Power(product(False, own, span), Number(2.0, span), span)
         lengths.append(Apply(Function.SQRT, (Reduce("sum", index, squares, span),), span))
@@ -197,7 +197,7 @@ def _summed(scan: Scan, expr: Expr, index: Index) -> Expr:
     """The sum over an index that an expression may lack."""
     if index in free_indices(expr):
         return Reduce("sum", index, expr, expr.span)
-    size = state_size(scan, index)
+    size = dense_size(scan, index)
     return expr if size == 1 else Product(((False, Number(float(size), expr.span)), (False, expr)), expr.span)
 
 

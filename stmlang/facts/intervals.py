@@ -50,11 +50,7 @@ from stmlang.scan.expression import (
     Sum,
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
-
-
-def state_size(scan: Scan, index: Index) -> int:
-    """How many values a state index takes."""
-    return {"key": scan.key, "value": scan.value, "track": scan.track}[index.rstrip("'")]
+from stmlang.scan.sizes import dense_size
 
 
 class Intervals(Analysis[Interval]):
@@ -102,14 +98,14 @@ class Intervals(Analysis[Interval]):
 
     def spectral(self, pairs: tuple[tuple[Index, Index], ...], operand: Interval) -> Interval:
         """A matrix's norm is at most the size of its entries times the number of its rows."""
-        rows = prod(state_size(self.scan, row) for row, _ in pairs)
+        rows = prod(dense_size(self.scan, row) for row, _ in pairs)
         return interval(np.zeros(operand.low.shape), rows * operand.magnitude, operand.nan | operand.holds_infinity)
 
     def reduced(self, kind: Literal["sum", "mean", "max"], over: Index, operand: Interval) -> Interval:
         """A reduction: over a state index of so many equal intervals, over a port index class by class."""
         if over in ("out", "in"):
             return self.reduced_ports(kind, over, operand)
-        size = state_size(self.scan, over)
+        size = dense_size(self.scan, over)
         both = (operand.low == -np.inf) & (operand.high == np.inf)
         if kind == "sum":
             return interval(size * operand.low, size * operand.high, operand.nan | both & (size > 1))

@@ -13,9 +13,10 @@ import numpy as np
 from stmlang.facts.classes import Floats, PortClasses
 from stmlang.facts.contract import never_enlarges
 from stmlang.facts.interval import divide, number, times
-from stmlang.facts.intervals import Intervals, state_size
+from stmlang.facts.intervals import Intervals
 from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
+    DENSE_INDICES,
     STATE_INDICES,
     Apply,
     Degree,
@@ -38,6 +39,7 @@ from stmlang.scan.expression import (
     free_indices,
 )
 from stmlang.scan.scan import Gate, Scan
+from stmlang.scan.sizes import dense_size
 
 
 class Measured(NamedTuple):
@@ -61,7 +63,7 @@ class Lengths(Analysis[Measured]):
             return self._along(self.of(expr), index)
 
     def _along(self, measured: Measured, index: Index) -> Floats:
-        return measured.lengths.get(index, sqrt(state_size(self.scan, index)) * measured.magnitude)
+        return measured.lengths.get(index, sqrt(dense_size(self.scan, index)) * measured.magnitude)
 
     def gate(self, gate: Gate, values: list[Measured]) -> Measured:
         lengths: dict[Index, Floats] = {}
@@ -73,7 +75,7 @@ class Lengths(Analysis[Measured]):
         magnitude = self.intervals.of(expr).magnitude
         lengths: dict[Index, Floats] = {}
         for index in _states(expr, operands):
-            bound = sqrt(state_size(self.scan, index)) * magnitude
+            bound = sqrt(dense_size(self.scan, index)) * magnitude
             lengths[index] = np.minimum(bound, self.structural(expr, operands, index))
         return Measured(magnitude, lengths)
 
@@ -92,7 +94,7 @@ class Lengths(Analysis[Measured]):
             case Product(factors=factors):
                 return self.product(factors, index)
             case Reduce(kind=kind, over=over):
-                return self._along(operands[0], index) if kind == "mean" and over in STATE_INDICES else nothing
+                return self._along(operands[0], index) if kind == "mean" and over in DENSE_INDICES else nothing
             case Normalize(over=over):
                 return np.ones((1, 1)) if index == over else nothing
             case Eye():

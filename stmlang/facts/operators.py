@@ -13,7 +13,7 @@ from stmlang.facts.bounding import has_small_entries
 from stmlang.facts.classes import Floats, PortClasses
 from stmlang.facts.factored import Factored, Shifted, shifted
 from stmlang.facts.interval import times
-from stmlang.facts.intervals import Intervals, state_size
+from stmlang.facts.intervals import Intervals
 from stmlang.facts.lengths import Lengths, magnitude
 from stmlang.facts.terms import PAIRS
 from stmlang.facts.walk import Analysis
@@ -40,6 +40,7 @@ from stmlang.scan.expression import (
     free_indices,
 )
 from stmlang.scan.scan import Gate, Scan
+from stmlang.scan.sizes import dense_size
 
 Pair = tuple[Index, Index]
 
@@ -73,7 +74,7 @@ class Operators(Analysis[Operator]):
 
     def size(self, pair: Pair) -> int:
         """The rows of a matrix on an axis."""
-        return state_size(self.scan, pair[0])
+        return dense_size(self.scan, pair[0])
 
     def lifted(self, operator: Operator, pairs: frozenset[Pair]) -> Floats:
         """The norm on more axes: a number stands for the matrix all of whose entries it is, a vector for the matrix all of
@@ -187,7 +188,7 @@ class Operators(Analysis[Operator]):
     def side(self, factors: Sequence[tuple[bool, Expr]], index: Index) -> Floats:
         """The length of one vector of an outer product."""
         own = [(inverted, factor) for inverted, factor in factors if index in self.of(factor).free]
-        ones = np.full((1, 1), sqrt(state_size(self.scan, index)))
+        ones = np.full((1, 1), sqrt(dense_size(self.scan, index)))
         whole = reduce(times, (magnitude(self.intervals, inverted, factor) for inverted, factor in own), ones)
         return np.minimum(whole, self.lengths.product(own, index))
 

@@ -18,7 +18,7 @@ from stmlang.facts.classes import Bools, Floats, PortClasses
 from stmlang.facts.contract import never_enlarges, shrinks_as_power
 from stmlang.facts.degrees import Multiples
 from stmlang.facts.interval import Interval, times
-from stmlang.facts.intervals import Intervals, state_size
+from stmlang.facts.intervals import Intervals
 from stmlang.facts.operators import Operators, Pair
 from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
@@ -43,6 +43,7 @@ from stmlang.scan.expression import (
     Sum,
 )
 from stmlang.scan.scan import Gate, Scan
+from stmlang.scan.sizes import dense_size
 
 MOST_TRIED = 16
 """Of a product with more factors that could be summed over `out`, only so many are tried."""
@@ -194,7 +195,7 @@ class Simplex(Analysis[Column]):
             case "in":
                 return times(self.classes.entering[None, :], self.classes.along(operand.total, 1)).sum(axis=1, keepdims=True)
             case index:
-                return operand.total if expr.kind == "mean" else state_size(self.scan, index) * operand.total
+                return operand.total if expr.kind == "mean" else dense_size(self.scan, index) * operand.total
 
     def normalized(self, expr: Normalize, operand: Column, pairs: frozenset[Pair]) -> Floats:
         """Softmax and `l1` over `out` sum to at most one in every entry."""

@@ -7,8 +7,9 @@ to edges or to pairs of edges has one axis of them, in the order of `DAG`, in pl
 from __future__ import annotations
 
 from stmlang.graph.dag import DAG
-from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
+from stmlang.scan.expression import PORT_INDICES, Index
 from stmlang.scan.scan import Leaf, Scan
+from stmlang.scan.sizes import dense_size
 from stmlang.scan.topology import is_regular, ports
 
 Shape = tuple[int, ...]
@@ -24,19 +25,15 @@ def index_size(scan: Scan, index: Index) -> int:
             if not is_regular(scan.topology):
                 raise ValueError(f"index '{index}' has no fixed size on a topology with ragged ports")
             return len(ports(scan.topology))
-        case "key" | "key'":
-            return scan.key
-        case "value" | "value'":
-            return scan.value
-        case "track" | "track'":
-            return scan.track
+        case _:
+            return dense_size(scan, index)
 
 
 def leaf_shape(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
     """The shape of a leaf's array (the rule is in `Leaf`): `(*sites, head, [direction], *indices)`."""
     direction = (len(scan.directions),) if leaf.directional and len(scan.directions) > 1 else ()
     dense = is_regular(scan.topology)
-    axes: tuple[Index, ...] = tuple(index for index in leaf.indices if dense or index in STATE_INDICES)
+    axes: tuple[Index, ...] = tuple(index for index in leaf.indices if dense or index not in PORT_INDICES)
     sites = () if leaf.kind == "param" else leaf_sites(scan, dag, leaf)
     return (*sites, scan.heads, *direction, *(index_size(scan, index) for index in axes))
 
@@ -55,30 +52,43 @@ def leaf_sites(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
 
 
 def query_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of `q` and of `k`: `(*nodes, head, key)`."""
-    return (*dag.node_shape, scan.heads, scan.key)
+    """Of `q`: `(*nodes, head, [read], key)`."""
+    return (*dag.node_shape, scan.heads, *several(scan.reads), scan.key)
+
+
+def key_shape(scan: Scan, dag: DAG) -> Shape:
+    """Of `k`: `(*nodes, head, [write], key)`."""
+    return (*dag.node_shape, scan.heads, *several(scan.writes), scan.key)
 
 
 def value_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of `v`: `(*nodes, head, value)`."""
-    return (*dag.node_shape, scan.heads, scan.value)
+    """Of `v`: `(*nodes, head, [write], value)`."""
+    return (*dag.node_shape, scan.heads, *several(scan.writes), scan.value)
+
+
+def several(size: int) -> Shape:
+    """The axis of what there may be more than one of: none of a single one."""
+    return (size,) if size > 1 else ()
 
 
 def output_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of the result: as `v`; where directions are concatenated, `(*nodes, direction * head, value)`."""
-    count = len(scan.directions) if scan.combine == "concat" else 1
-    return (*dag.node_shape, count * scan.heads, scan.value)
+    """Of the result: `(*nodes, head, [read], value)`; where directions are concatenated, with `direction * head` heads."""
+    return (*dag.node_shape, output_heads(scan), *several(scan.reads), scan.value)
+
+
+def output_heads(scan: Scan) -> int:
+    """Heads of the result: those of all directions where they are concatenated."""
+    return scan.heads * (len(scan.directions) if scan.combine == "concat" else 1)
 
 
 def gating_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of the gating matrix: `(*source nodes, *target nodes, head)`, heads as in the result."""
-    return (*dag.node_shape, *dag.node_shape, output_shape(scan, dag)[-2])
+    """Of the gating matrix: `(*source nodes, *target nodes, head, [write], [read])`, heads as in the result."""
+    return (*dag.node_shape, *dag.node_shape, output_heads(scan), *several(scan.writes), *several(scan.reads))
 
 
 def edge_state_shape(scan: Scan) -> Shape:
     """Of the state on one edge: `(head, [track], key, value)`; a normalized scan has one more value column, that of ones."""
-    track = (scan.track,) if scan.track > 1 else ()
-    return (scan.heads, *track, scan.key, scan.value + (scan.normalize != "none"))
+    return (scan.heads, *several(scan.track), scan.key, scan.value + (scan.normalize != "none"))
 
 
 def state_shapes(scan: Scan, dag: DAG, *, final: bool = False) -> tuple[dict[str, Shape], ...]:

@@ -21,8 +21,8 @@ OutputsOf = Callable[[LoweringContext, Tables, Operands], Float[Array, "directio
 """What nodes read of each other in declared coordinates, one direction in place of all where they are summed."""
 
 RunOf = Callable[[LoweringContext, Tables, Operands, EdgeStates], tuple[Array, EdgeStates]]
-"""`(.., entering states) -> (outputs, leaving states)` of a bundle: outputs `(direction, head, *nodes, value)` in the own
-coordinates of directions, without the direct term."""
+"""`(.., entering states) -> (outputs, leaving states)` of a bundle: outputs `(direction, head, *nodes, [read], value)` in the
+own coordinates of directions, without the direct term; of a ragged topology with one axis of nodes."""
 
 
 def by_block(
@@ -62,7 +62,7 @@ def by_block(
 
 
 def direction_by_direction(tables: Callable[[LoweringContext], Tables], run_bundle: RunOf, *, needs: Needs = PLAIN) -> Lowering:
-    """A strategy that carries states, in each bundle of directions by itself."""
+    """A strategy that carries states, in each bundle of directions by itself. It may know several writes and reads a node."""
 
     def run(call: Call) -> Result:
         outputs, leaving = list[Array](), list[Array]()
@@ -120,9 +120,9 @@ def _flat(context: LoweringContext, array: Array) -> Array:
 
 
 def declared(context: LoweringContext, array: Array) -> Array:
-    """`(direction, head, *nodes, index)` back in the coordinates of the declared topology."""
+    """`(direction, head, *nodes, ...)`, of a ragged topology with one axis of nodes, in the coordinates of the declared one."""
     if context.axes is None:
-        return array.reshape(*array.shape[:2], *context.dag.node_shape, array.shape[-1])
+        return array.reshape(*array.shape[:2], *context.dag.node_shape, *array.shape[3:])
     directions = context.problem.scan.directions
     return jnp.stack([flip(own, direction.senses, 1) for own, direction in zip(array, directions, strict=True)])
 

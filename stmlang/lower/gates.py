@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from math import prod
 
+import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
-from stmlang.lower.contractions import contract
+from stmlang.lower.contractions import contract, matmul
 from stmlang.lower.operands import STATE_AXES
 
 LETTERS = "kKvVtT"
@@ -52,29 +53,30 @@ def _on_sites(array: Array, sites: tuple[int, ...]) -> Array:
 
 
 def write_state(
-    source: Float[Array, "site lane *state"],
-    key: Float[Array, "site lane key"],
-    value: Float[Array, "site lane value"],
+    source: Float[Array, "site lane *write *state"],
+    key: Float[Array, "site lane *write key"],
+    value: Float[Array, "site lane *write value"],
     track: int,
 ) -> Float[Array, "site lane track key value"]:
-    """What a node writes: `source * outer(k, v)`, the same on every track where the source is."""
-    letters = varies(source)
+    """What a node writes: `source * outer(k, v)`, the sum over its writes, the same on every track where the source is."""
+    letters, write = varies(source), "w" if key.ndim > 3 else ""
+    terms = f"sl{write}{letters},sl{write}k,sl{write}v"
     if "t" in letters:
-        return contract(f"sl{letters},slk,slv->sltkv", squeezed(source), key, value)
-    written = contract(f"sl{letters},slk,slv->slkv", squeezed(source), key, value)
+        return contract(f"{terms}->sltkv", squeezed(source), key, value)
+    written = contract(f"{terms}->slkv", squeezed(source), key, value)
     return jnp.broadcast_to(written[:, :, None], (*written.shape[:2], track, *written.shape[2:]))
 
 
 def read_state(
-    mark: Float[Array, "site lane *state"],
-    query: Float[Array, "site lane key"],
+    mark: Float[Array, "site lane *read *state"],
+    query: Float[Array, "site lane *read key"],
     state: Float[Array, "site lane track key value"],
-) -> Float[Array, "site lane value"]:
-    """What a node reads: `q . (M C)`, summed over tracks."""
-    letters = varies(mark)
+) -> Float[Array, "site lane *read value"]:
+    """What a node reads: `q . (M C)`, summed over tracks, for each of its reads."""
+    letters, read = varies(mark), "r" if query.ndim > 3 else ""
     if not letters:
-        return squeezed(mark)[..., None] * contract("slk,sltkv->slv", query, state)
-    return contract(f"sl{letters},slk,sl{_inner(letters)}->slv", squeezed(mark), query, state)
+        return squeezed(mark)[..., None] * contract(f"sl{read}k,sltkv->sl{read}v", query, state)
+    return contract(f"sl{read}{letters},sl{read}k,sl{_inner(letters)}->sl{read}v", squeezed(mark), query, state)
 
 
 # --- at the ports of a grid ------------------------------------------------------------------------------------------
@@ -93,14 +95,39 @@ def apply_at_ports(
 
 
 def write_at_ports(
-    source: Float[Array, "*#sites *state"],
-    key: Float[Array, "*#sites key"],
-    value: Float[Array, "*#sites value"],
+    source: Float[Array, "block port *write *state"],
+    key: Float[Array, "block *write key"],
+    value: Float[Array, "block *write value"],
     track: int,
-) -> Float[Array, "*sites track key value"]:
+) -> Float[Array, "block port track key value"]:
     """What `write_state` does."""
-    spread = _elementwise(source) * (key[..., None, :, None] * value[..., None, None, :])
+    if key.ndim > 2:
+        letters = varies(source)
+        into = "t" if "t" in letters else ""
+        spread = contract(f"bow{letters},bwk,bwv->bo{into}kv", squeezed(source), key, value)
+        spread = spread if into else spread[:, :, None]
+    else:
+        spread = _elementwise(source) * (key[:, None, None, :, None] * value[:, None, None, None, :])
     return jnp.broadcast_to(spread, (*spread.shape[:-3], track, *spread.shape[-2:]))
+
+
+def read_at_ports(
+    mark: Float[Array, "block port *read *state"],
+    query: Float[Array, "block *read key"],
+    state: Float[Array, "block port track key value"],
+) -> Float[Array, "block *read value"]:
+    """What `read_state` does, summed over ports."""
+    if query.ndim > 2:
+        letters = varies(mark)
+        return contract(f"bir{letters},brk,bi{_inner(letters)}->brv", squeezed(mark), query, state)
+    marked = port_sum(apply_at_ports(mark, state), 1)
+    return jnp.squeeze(matmul(query[..., None, :], marked.sum(-3)), -2)
+
+
+def port_sum(array: Array, axis: int) -> Array:
+    """The sum over an axis of ports, of which there are few."""
+    terms = [jax.lax.index_in_dim(array, k, axis, keepdims=False) for k in range(array.shape[axis])]
+    return sum(terms[1:], start=terms[0])
 
 
 def _elementwise(gate: Array) -> Array:

@@ -101,21 +101,22 @@ class Gates(NamedTuple):
 
     passed: Float[Array, "number lane *state"]
     spread: Float[Array, "edge lane *state"] | None
-    source: Float[Array, "edge lane *state"]
-    mark: Float[Array, "edge lane *state"]
-    query: Float[Array, "node lane key"]
-    key: Float[Array, "node lane key"]
-    value: Float[Array, "node lane value"]
+    source: Float[Array, "edge lane *write *state"]
+    mark: Float[Array, "edge lane *read *state"]
+    query: Float[Array, "node lane *read key"]
+    key: Float[Array, "node lane *write key"]
+    value: Float[Array, "node lane *write value"]
 
 
 States = Float[Array, "item lane track key value"]
 
 
 def run_levels(tables: Levels, operands: Operands, factors: Factors | None, initial: Array) -> tuple[Array, Array]:
-    """Outputs and final states of a bundle of directions; on node states where there are factors."""
+    """Outputs `(direction, head, node, [read], value)` and final states of a bundle of directions; on node states where there
+    are factors."""
     lead = initial.shape[:2]
     if tables.tail.shape[0] == 0:  # without edges there is nothing to read
-        return jnp.zeros_like(operands.value), initial
+        return jnp.zeros((*operands.query.shape[:-1], operands.value.shape[-1]), operands.value.dtype), initial
 
     def sites_first(array: Array) -> Array:
         return jnp.moveaxis(array.reshape(lead[0] * lead[1], *array.shape[2:]), 0, 1)
@@ -265,4 +266,4 @@ def _step_back(gates: Gates, row: Rows, held: States, arriving: States, output: 
 
 
 sweep = with_adjoint(_plain, _forward, _backward)
-"""`(tables, gates, initial) -> (outputs, final)`: `(node, lane, value)` and `(leaving, lane, track, key, value)`."""
+"""`(tables, gates, initial) -> (outputs, final)`: `(node, lane, *read, value)` and `(leaving, lane, track, key, value)`."""

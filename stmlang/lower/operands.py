@@ -14,10 +14,10 @@ from jaxtyping import Array, Float
 
 from stmlang.lower.sites import at_site
 from stmlang.lower.values import Environment, Frame, Site, Value
-from stmlang.scan.expression import INDICES, Index
+from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, TERM_INDICES, Index
 from stmlang.scan.scan import Direction
 
-STATE_AXES = len(INDICES) - 2
+STATE_AXES = len(STATE_INDICES)
 
 
 class Factors(NamedTuple):
@@ -50,14 +50,18 @@ class Operands(NamedTuple):
     Sites are nodes (`*n`) on regular topologies; there source, mark and transition have axes for their ports. On ragged ones
     the sites of source and mark are edges, those of transition line edges. `factors`, `deltas` and `direct` are there for the
     lowerings that ask; `direct` is in declared coordinates, its directions already added where the scan adds them.
+
+    Where a node writes or reads several times, source, key and value have an axis `write`, mark and query one `read`: before
+    the axes of the state, or of key and value. Lowerings that know one write and one read a node never see it
+    (`stmlang.program.terms`).
     """
 
-    source: Float[Array, "direction head *sites out *state"]
+    source: Float[Array, "direction head *sites out *write *state"]
     transition: Float[Array, "direction head *sites out in *state"]
-    mark: Float[Array, "direction head *sites in *state"]
-    query: Float[Array, "direction head *nodes key"]
-    key: Float[Array, "direction head *nodes key"]
-    value: Float[Array, "direction head *nodes value"]
+    mark: Float[Array, "direction head *sites in *read *state"]
+    query: Float[Array, "direction head *nodes *read key"]
+    key: Float[Array, "direction head *nodes *write key"]
+    value: Float[Array, "direction head *nodes *write value"]
     factors: Factors | None = None
     deltas: Deltas | None = None
     direct: Float[Array, "direction head *nodes"] | None = None
@@ -92,13 +96,19 @@ def flip(array: Array, senses: Sequence[int], first: int) -> Array:
     return jnp.flip(array, axes) if axes else array
 
 
+def input_axes(name: str) -> tuple[Index, Index]:
+    """The indices of query, key or value."""
+    return ("read" if name == "q" else "write", "value" if name == "v" else "key")
+
+
 def input_nodes(frame: Frame, environment: Environment, name: str, nodes: Sequence[int]) -> Array:
-    """Query, key or value as the gates see it: `(*nodes, head, index)`."""
-    index: Index = "value" if name == "v" else "key"
-    array = environment[name].array
-    array = jnp.moveaxis(array, frame.axis(index), frame.site_axes + 1)
-    array = array.reshape(array.shape[: frame.site_axes + 2])
-    return jnp.broadcast_to(array, (*nodes, frame.scan.heads, frame.size(index)))
+    """Query, key or value as the gates see it: `(*nodes, head, [read or write], index)`."""
+    term, index = input_axes(name)
+    lead = frame.site_axes + 1
+    axes: list[Index] = [term, index] if term in frame.terms else [index]
+    array = jnp.moveaxis(environment[name].array, [frame.axis(entry) for entry in axes], range(lead, lead + len(axes)))
+    array = array.reshape(array.shape[: lead + len(axes)])
+    return jnp.broadcast_to(array, (*nodes, frame.scan.heads, *map(frame.size, axes)))
 
 
 def matrix_axes(frame: Frame, name: str) -> tuple[Index, ...]:
@@ -106,25 +116,26 @@ def matrix_axes(frame: Frame, name: str) -> tuple[Index, ...]:
     return tuple(index for index in frame.scan.gate(name).indices if index.endswith("'"))
 
 
-def laid_out(frame: Frame, matrices: Sequence[Index], value: Value, sites: Sequence[int], ports: Sequence[Index]) -> Array:
-    """A gate as `(direction or 1, head, *sites, *ports, *state)`, everything but directions and state broadcast. The axes that
-    it acts on as a matrix are broadcast too: the same number everywhere is not the same as a multiple of the identity."""
+def laid_out(frame: Frame, matrices: Sequence[Index], value: Value, sites: Sequence[int], axes: Sequence[Index]) -> Array:
+    """A gate as `(direction or 1, head, *sites, *axes, *state)`, everything but directions and state broadcast. The axes that
+    it acts on as a matrix are broadcast too: the same number everywhere is not the same as a multiple of the identity. `axes`
+    are those of ports, writes and reads that it is given, in order."""
     array, lead = value.array, frame.site_axes
     for index in matrices:
-        axes = (frame.axis(index), frame.axis(index) - 1)
-        array = jnp.broadcast_to(array, [frame.size(index) if k in axes else n for k, n in enumerate(array.shape)])
+        pair = (frame.axis(index), frame.axis(index) - 1)
+        array = jnp.broadcast_to(array, [frame.size(index) if k in pair else n for k, n in enumerate(array.shape)])
     array = jnp.moveaxis(array, [lead + 1, lead], [0, 1])
-    for axis, index in ((lead + 3, "in"), (lead + 2, "out")):
-        if index not in ports:
+    for axis, index in reversed(list(enumerate((*PORT_INDICES, *TERM_INDICES), lead + 2))):
+        if index not in axes:
             array = jnp.squeeze(array, axis)
-    extents = [len(frame.ports)] * len(ports)
+    extents = [len(frame.ports) if index in PORT_INDICES else frame.size(index) for index in axes]
     shape = (array.shape[0], frame.scan.heads, *sites, *extents, *array.shape[array.ndim - STATE_AXES :])
     return jnp.broadcast_to(array, shape)
 
 
-def oriented_gate(frame: Frame, matrices: Sequence[Index], value: Value, sizes: Sequence[int], ports: Sequence[Index]) -> Array:
-    """A gate of a regular topology in every direction's own coordinates: `(direction, head, *sites, *ports, *state)`."""
-    array = laid_out(frame, matrices, value, sizes, ports)
+def oriented_gate(frame: Frame, matrices: Sequence[Index], value: Value, sizes: Sequence[int], axes: Sequence[Index]) -> Array:
+    """A gate of a regular topology in every direction's own coordinates: `(direction, head, *sites, *axes, *state)`."""
+    array = laid_out(frame, matrices, value, sizes, axes)
     return _oriented(frame.scan.directions, lambda k: array[min(k, array.shape[0] - 1)], 1)
 
 
@@ -132,21 +143,26 @@ def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int
     """All directions of a regular topology, each flipped so that its edges point forward."""
     directions = frame.scan.directions
 
-    def gate(name: str, ports: Sequence[Index]) -> Array:
-        return oriented_gate(frame, matrix_axes(frame, name), environment[name], sizes, ports)
+    def gate(name: str, *axes: Index) -> Array:
+        return oriented_gate(frame, matrix_axes(frame, name), environment[name], sizes, axes)
 
     def nodes(name: str) -> Array:
         array = jnp.moveaxis(input_nodes(frame, environment, name, sizes), len(sizes), 0)
         return _oriented(directions, lambda _: array, 1)
 
     return Operands(
-        gate("source", ("out",)),
-        gate("transition", ("out", "in")),
-        gate("mark", ("in",)),
+        gate("source", "out", *_own_terms(frame, "write")),
+        gate("transition", "out", "in"),
+        gate("mark", "in", *_own_terms(frame, "read")),
         nodes("q"),
         nodes("k"),
         nodes("v"),
     )
+
+
+def _own_terms(frame: Frame, term: Index) -> tuple[Index, ...]:
+    """The axis of writes of a source, or of reads of a mark, where there is one."""
+    return (term,) if term in frame.terms else ()
 
 
 def _oriented(directions: Sequence[Direction], array_of: Callable[[int], Array], first: int) -> Array:
@@ -156,18 +172,18 @@ def _oriented(directions: Sequence[Direction], array_of: Callable[[int], Array],
 def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edges: int | None) -> Operands:
     """The one direction that a ragged topology was evaluated for; without line edges the transition is left out."""
 
-    def gate(name: str, site: Site, count: int) -> Array:
+    def gate(name: str, site: Site, count: int, *axes: Index) -> Array:
         value = at_site(frame, environment[name], site)
-        return laid_out(frame, matrix_axes(frame, name), value, (count,), ())
+        return laid_out(frame, matrix_axes(frame, name), value, (count,), axes)
 
     def nodes(name: str) -> Array:
         return jnp.moveaxis(input_nodes(frame, environment, name, (frame.nodes,)), 1, 0)[None]
 
     nothing = jnp.zeros((1, frame.scan.heads, 0, *(1,) * STATE_AXES), frame.dtype)
     return Operands(
-        gate("source", "out", edges),
+        gate("source", "out", edges, *_own_terms(frame, "write")),
         nothing if line_edges is None else gate("transition", "line", line_edges),
-        gate("mark", "in", edges),
+        gate("mark", "in", edges, *_own_terms(frame, "read")),
         nodes("q"),
         nodes("k"),
         nodes("v"),

@@ -78,7 +78,7 @@ class Result(NamedTuple):
     """What nodes read of each other, in declared coordinates, one entry in place of all directions where they are summed, with
     the direct term where the operands have its gate; and, where asked for, the states that leave each bundle."""
 
-    outputs: Float[Array, "direction head *nodes value"]
+    outputs: Float[Array, "direction head *nodes *read value"]
     leaving: Sequence[EdgeStates]
 
 

@@ -1,7 +1,7 @@
 """Values of gate expressions: arrays in one layout, and the sites where they live.
 
-Every value has the same axes in the same order, `(*sites, head, direction, out, in, key, key', value, value', track, track')`,
-of size one where it does not vary, so that broadcasting by name is broadcasting by position.
+Every value has the same axes in the same order, `(*sites, head, direction, out, in, write, read, key, key', value, value',
+track, track')`, of size one where it does not vary, so that broadcasting by name is broadcasting by position.
 
 On a regular topology the sites are the node axes, and `out`, `in` are dense axes of ports. On a ragged one there is a single
 site axis: nodes, or edges seen from the node they leave (`out`) or enter (`in`), or line edges; the axes `out` and `in` stay of
@@ -18,8 +18,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from stmlang.lower.tables import Indices
-from stmlang.scan.expression import INDICES, Index
+from stmlang.scan.expression import INDICES, TERM_INDICES, Index
 from stmlang.scan.scan import Scan
+from stmlang.scan.sizes import dense_size
 
 Site = Literal["constant", "node", "out", "in", "line"]
 
@@ -70,8 +71,13 @@ class Frame:
         return self.site_axes + 2 + len(INDICES)
 
     def size(self, index: Index) -> int:
-        """The size of a state index."""
-        return {"key": self.scan.key, "value": self.scan.value, "track": self.scan.track}[index.rstrip("'")]
+        """How many values an index takes that is none of ports."""
+        return dense_size(self.scan, index)
+
+    @property
+    def terms(self) -> tuple[Index, ...]:
+        """The indices of writes and reads that arrays have an axis for: of one of each at a node there is none."""
+        return tuple(index for index in TERM_INDICES if self.size(index) > 1)
 
 
 Environment = dict[str, Value]

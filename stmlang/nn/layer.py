@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any, Literal, cast, get_args
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from stmlang.graph.shapes import Shape, output_heads, several
 from stmlang.nn.errors import (
     require_array,
     require_epsilon,
@@ -39,19 +41,20 @@ Norm = Callable[[Array], Array]
 
 
 class Projection(eqx.Module):
-    """`y = W x + b` onto `(head, width)`; `weight`: `(head, width, dim)`, `bias`: `(head, width)` or None."""
+    """`y = W x + b` onto `(head, width)`; `weight`: `(head, width, dim)`, `bias`: `(head, width)` or None. Where a node writes
+    or reads several times, onto `(head, term, width)`."""
 
-    weight: Float[Array, "head width dim"]
-    bias: Float[Array, "head width"] | None
+    weight: Float[Array, "head *term width dim"]
+    bias: Float[Array, "head *term width"] | None
 
     __hash__ = hash_of
     __eq__ = equal
 
-    def __init__(self, heads: int, width: int, dim: int, *, use_bias: bool, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
-        self.weight = normal(key, (heads, width, dim), gain=SMALL, dtype=dtype)
-        self.bias = jnp.zeros((heads, width), dtype) if use_bias else None
+    def __init__(self, shape: Shape, dim: int, *, use_bias: bool, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
+        self.weight = normal(key, (*shape, dim), gain=SMALL, dtype=dtype)
+        self.bias = jnp.zeros(shape, dtype) if use_bias else None
 
-    def of(self, product: Float[Array, "*nodes head width"], dtype: str) -> Float[Array, "*nodes head width"]:
+    def of(self, product: Float[Array, "*nodes head *term width"], dtype: str) -> Float[Array, "*nodes head *term width"]:
         """`y` in a data type, from `W x`."""
         y = product.astype(dtype)
         return y if self.bias is None else y + behind(self.bias.astype(dtype), y.ndim)
@@ -70,7 +73,8 @@ class ScanLayer(eqx.Module):
     the scan's data type, and the result has that of `x`.
 
     *Norm.* `norm="rms"` divides each head by its root mean square, so that `y` is the same for `v` and `10 v`; `norm=None`
-    leaves it, and the layer is linear in `v`, as a moving average should be. Any function of `(*nodes, head, value)` that keeps
+    leaves it, and the layer is linear in `v`, as a moving average should be. Nodes that read several times have an axis of them
+    behind the heads, and each read is normalized by itself. Any function of `(*nodes, head, value)` that keeps
     the shape will do, an Equinox module among them. *Output gate.* `gate="silu"`, or another activation, multiplies what is
     normalized by `activation(W_g x + b_g)`, of the same shape. *Dropout.* `dropout=p` drops entries of `y` with probability `p`
     and needs `key=` in each call, unless `eqx.nn.inference_mode(layer)` was applied.
@@ -96,7 +100,7 @@ class ScanLayer(eqx.Module):
     leaves: Leaves
     norm: Norm | None
     gate: Projection | None
-    out: Float[Array, "dim head value"]
+    out: Float[Array, "dim head *read value"]
     dropout: eqx.nn.Dropout | None
     dim: int = eqx.field(static=True)
     edge_dim: int = eqx.field(static=True)
@@ -129,20 +133,21 @@ class ScanLayer(eqx.Module):
             message = f"scan `{scan.name}` reads edge features, but the layer was not told how many"
             raise call_error("STM5202", message, help="say so: `ScanLayer(op, dim, edge_dim=..., key=key)`")
         dtype = widest(op.dtype)
-        heads = scan.heads * (len(scan.directions) if scan.combine == "concat" else 1)
+        writes, reads = several(scan.writes), several(scan.reads)
+        result = (output_heads(scan), *reads, scan.value)
         keys = jax.random.split(key, 5)
         self.op, self.dim, self.edge_dim = op, dim, edge_dim
-        self.query = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=keys[0])
-        self.key = Projection(scan.heads, scan.key, dim, use_bias=use_bias, dtype=dtype, key=keys[1])
-        self.value = Projection(scan.heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=keys[2])
+        self.query = Projection((scan.heads, *reads, scan.key), dim, use_bias=use_bias, dtype=dtype, key=keys[0])
+        self.key = Projection((scan.heads, *writes, scan.key), dim, use_bias=use_bias, dtype=dtype, key=keys[1])
+        self.value = Projection((scan.heads, *writes, scan.value), dim, use_bias=use_bias, dtype=dtype, key=keys[2])
         self.leaves = Leaves(scan, dim, edge_dim, dtype=dtype, key=keys[3])
-        self.norm = _norm(norm, (heads, scan.value), eps, dtype)
+        self.norm = _norm(norm, result, eps, dtype)
         self.activation = None if gate is None else cast(Activation, word("gate", gate, get_args(Activation)))
         own = jax.random.fold_in(key, 1)
-        self.gate = None if gate is None else Projection(heads, scan.value, dim, use_bias=use_bias, dtype=dtype, key=own)
+        self.gate = None if gate is None else Projection(result, dim, use_bias=use_bias, dtype=dtype, key=own)
         probability = require_probability("dropout", dropout)
         self.dropout = eqx.nn.Dropout(probability) if probability > 0 else None
-        self.out = normal(keys[4], (dim, heads * scan.value), gain=SMALL, dtype=dtype).reshape(dim, heads, scan.value)
+        self.out = normal(keys[4], (dim, prod(result)), gain=SMALL, dtype=dtype).reshape(dim, *result)
 
     def __call__(
         self,
@@ -285,7 +290,7 @@ class ScanLayer(eqx.Module):
         return op.require(on)
 
     def _project(
-        self, mixed: Float[Array, "*nodes head value"], gate: Float[Array, "*nodes head value"] | None, like: Array
+        self, mixed: Float[Array, "*nodes head *read value"], gate: Float[Array, "*nodes head *read value"] | None, like: Array
     ) -> Float[Array, "*nodes dim"]:
         """The scan's result, each head normalized and gated, back to `dim` features of the data type of `like`."""
         normal = mixed if self.norm is None else self.norm(mixed)
@@ -295,7 +300,8 @@ class ScanLayer(eqx.Module):
         if gate is not None:
             assert self.activation is not None
             normal = normal * ACTIVATIONS[self.activation](gate).astype(normal.dtype)
-        return jnp.tensordot(normal, self.out.astype(normal.dtype), axes=((-2, -1), (-2, -1))).astype(jax_type(like))
+        axes = tuple(range(1 - self.out.ndim, 0))
+        return jnp.tensordot(normal, self.out.astype(normal.dtype), axes=(axes, axes)).astype(jax_type(like))
 
 
 ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
@@ -307,7 +313,7 @@ ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
 }
 
 
-def _norm(norm: object, shape: tuple[int, int], eps: float, dtype: jnp.dtype) -> Norm | None:
+def _norm(norm: object, shape: Shape, eps: float, dtype: jnp.dtype) -> Norm | None:
     """What a layer's `norm` stands for. A function is held so that it is no leaf of the layer."""
     if norm is None:
         return None

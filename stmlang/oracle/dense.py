@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.shapes import gating_shape, output_shape
+from stmlang.graph.shapes import gating_shape, index_size, output_shape
 from stmlang.oracle.functions import Floats
 from stmlang.oracle.gates import DirectionGates, Value, evaluate_gates
 from stmlang.oracle.recurrence import (
     ReferenceResult,
     adds_direct,
+    apart,
     entering_states,
     leaving_states,
     normalized,
@@ -31,8 +32,8 @@ from stmlang.scan.scan import Scan
 
 @dataclass(frozen=True, eq=False)
 class LineGraph:
-    """One direction as dense arrays: source `(head, node, edge, track)`, transition `(head, in edge, track', out edge, track)`,
-    mark `(head, edge, track, node)`, direct `(head, node)`."""
+    """One direction as dense arrays: source `(head, node, write, edge, track)`, transition `(head, in edge, track', out edge,
+    track)`, mark `(head, edge, track, node, read)`, direct `(head, node, write, read)`."""
 
     source: Floats
     transition: Floats
@@ -54,55 +55,64 @@ def line_graph(scan: Scan, values: DirectionGates, direct: bool) -> LineGraph:
     """
     sites, track = values.sites, scan.track
     nodes, edges = sites.dag.node_count, sites.dag.edge_count
-    source = np.zeros((scan.heads, nodes, edges, track))
-    source[:, sites.nodes(("out",)), sites.out_edge] = np.moveaxis(_tracks(values.source, ("track",), track), 1, 0)
+    source = np.zeros((scan.heads, nodes, edges, scan.writes, track))
+    source[:, sites.nodes(("out",)), sites.out_edge] = np.moveaxis(_filled(scan, values.source, ("write", "track")), 1, 0)
     transition = np.zeros((scan.heads, edges, edges, track, track))
     out, into = sites.out_edge[sites.line[:, 0]], sites.in_edge[sites.line[:, 1]]
-    transition[:, into, out] = np.moveaxis(_tracks(values.transition, ("track", "track'"), track), 1, 0)
-    mark = np.zeros((scan.heads, edges, nodes, track))
-    rows = _tracks(values.mark, ("track", "track'"), track).sum(axis=2)
+    transition[:, into, out] = np.moveaxis(_filled(scan, values.transition, ("track", "track'")), 1, 0)
+    mark = np.zeros((scan.heads, edges, nodes, scan.reads, track))
+    rows = _filled(scan, values.mark, ("read", "track", "track'")).sum(axis=3)
     mark[:, sites.in_edge, sites.nodes(("in",))] = np.moveaxis(rows, 1, 0)
-    once = np.zeros((nodes, scan.heads))
+    once = np.zeros((nodes, scan.heads, scan.writes, scan.reads))
     if direct:
-        named = "track" in values.direct.states
-        once = _tracks(values.direct, ("track",), track).sum(axis=2) if named else values.direct.array
-    return LineGraph(source, np.transpose(transition, (0, 1, 4, 2, 3)), np.transpose(mark, (0, 1, 3, 2)), once.T)
+        tracks: tuple[Index, ...] = ("track",) if "track" in values.direct.states else ()
+        terms = _filled(scan, values.direct, ("write", "read", *tracks))
+        once = terms.sum(axis=4) if tracks else terms
+    return LineGraph(
+        np.moveaxis(source, 2, 3),
+        np.transpose(transition, (0, 1, 4, 2, 3)),
+        np.moveaxis(mark, 4, 2),
+        np.moveaxis(once, 1, 0),
+    )
 
 
-def _tracks(value: Value, indices: tuple[Index, ...], track: int) -> Floats:
-    """A gate as `(site, head, track)` or as a matrix `(site, head, track, track')`, its own or a diagonal one."""
-    foreign = sorted(set(value.states) - {"track", "track'"})
+def _filled(scan: Scan, value: Value, axes: tuple[Index, ...]) -> Floats:
+    """A gate as `(site, head, *axes)`: the same along what it lacks, and a diagonal matrix where it is none on the tracks."""
+    foreign = sorted({index for index in value.states if index.startswith(("key", "value"))})
     if foreign:
         raise ValueError(f"only gates without key and value indices have a gating matrix, not [{', '.join(foreign)}]")
-    if value.states == indices:
-        return value.array
-    row = value.array if value.states else value.array[..., None]
-    row = np.broadcast_to(row, (*row.shape[:2], track))
-    return row if len(indices) == 1 else row[..., None] * np.eye(track)
+    matrix = "track'" in axes and "track'" not in value.states
+    kept = axes[:-1] if matrix else axes
+    lengths = dict(zip(value.states, value.array.shape[2:], strict=True))
+    order = [2 + value.states.index(index) for index in kept if index in lengths]
+    array = value.array.transpose(0, 1, *order)
+    array = array.reshape(*array.shape[:2], *(lengths.get(index, 1) for index in kept))
+    array = np.broadcast_to(array, (*array.shape[:2], *(index_size(scan, index) for index in kept)))
+    return array[..., None] * np.eye(scan.track) if matrix else array
 
 
 def gating_by_solve(graph: LineGraph) -> Floats:
-    """`S (I - T)^-1 M + diag(D)`, shaped `(source node, target node, head)`."""
-    through = np.einsum("hnes,hesft,hftm->nmh", graph.source, graph.propagation(), graph.mark, optimize=True)
-    return through + np.einsum("hn,nm->nmh", graph.direct, np.eye(graph.direct.shape[1]))
+    """`S (I - T)^-1 M + diag(D)`, shaped `(source node, target node, head, write, read)`."""
+    through = np.einsum("hnwes,hesft,hftmr->nmhwr", graph.source, graph.propagation(), graph.mark, optimize=True)
+    return through + np.einsum("hnwr,nm->nmhwr", graph.direct, np.eye(graph.direct.shape[1]))
 
 
 def gating_by_paths(graph: LineGraph) -> Floats:
     """The same matrix as a sum over explicit paths of edges. Exponential in the size of the graph."""
-    heads, nodes, edges, _ = graph.source.shape
-    gating = np.einsum("hn,nm->nmh", graph.direct, np.eye(nodes))
+    nodes, edges = graph.source.shape[1], graph.source.shape[3]
+    gating = np.einsum("hnwr,nm->nmhwr", graph.direct, np.eye(nodes))
     connected = np.any(graph.transition != 0, axis=(0, 2, 4))
 
     def follow(start: int, edge: int, state: Floats) -> None:
-        """Adds what a state `(head, track)` on an edge gives to its reader, and goes on along every next edge."""
-        gating[start] += np.einsum("ht,htm->mh", state, graph.mark[:, edge])
+        """Adds what a state `(head, write, track)` on an edge gives to its reader, and goes on along every next edge."""
+        gating[start] += np.einsum("hwt,htmr->mhwr", state, graph.mark[:, edge])
         for after in np.flatnonzero(connected[edge]):
-            follow(start, int(after), np.einsum("hs,hst->ht", state, graph.transition[:, edge, :, after]))
+            follow(start, int(after), np.einsum("hws,hst->hwt", state, graph.transition[:, edge, :, after]))
 
     for start in range(nodes):
         for edge in range(edges):
-            follow(start, edge, graph.source[:, start, edge])
-    return gating.reshape(nodes, nodes, heads)
+            follow(start, edge, graph.source[:, start, :, edge])
+    return gating
 
 
 def gating_matrix(
@@ -114,7 +124,8 @@ def gating_matrix(
     gates: Mapping[str, npt.ArrayLike],
     method: Callable[[LineGraph], Floats] = gating_by_solve,
 ) -> Floats:
-    """The gating matrix of a scan, `(*source nodes, *target nodes, head)`: directions added or side by side, as the outputs.
+    """The gating matrix of a scan, `(*source nodes, *target nodes, head, [write], [read])`: directions added or side by side,
+    as the outputs.
 
     Raises ValueError if a gate has a key or value index, or for wrong arrays.
     """
@@ -144,10 +155,11 @@ def solved(
     for number, values in enumerate(evaluate_gates(scan, dag, q, k, v, gates)):
         states = entering_states(scan, dag, number, {} if initial is None else initial[number])
         graph = line_graph(scan, values, adds_direct(scan, number))
-        Q, K, V, through = values.query, values.key, with_ones(scan, values.value), graph.propagation()
-        h = np.einsum("mhk,nhk,nmh,nhv->mhv", Q, K, gating_by_solve(graph), V, optimize=True)
-        h += np.einsum("mhk,hesft,hftm,ehskv->mhv", Q, through, graph.mark, states, optimize=True)
-        sent = np.einsum("hnes,hesft,nhk,nhv->fhtkv", graph.source, through, K, V, optimize=True)
+        Q, K, V = apart(values.query), apart(values.key), apart(with_ones(scan, values.value))
+        through = graph.propagation()
+        h = np.einsum("mhrk,nhwk,nmhwr,nhwv->mhrv", Q, K, gating_by_solve(graph), V, optimize=True)
+        h += np.einsum("mhrk,hesft,hftmr,ehskv->mhrv", Q, through, graph.mark, states, optimize=True)
+        sent = np.einsum("hnwes,hesft,nhwk,nhwv->fhtkv", graph.source, through, K, V, optimize=True)
         finals.append(leaving_states(scan, dag, number, sent + np.einsum("hesft,ehskv->fhtkv", through, states)))
         results.append(h)
     h = np.concatenate(results, axis=1) if scan.combine == "concat" else np.sum(results, axis=0)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.reduction import multitree
-from stmlang.graph.shapes import index_size, leaf_shape, query_shape, value_shape
+from stmlang.graph.shapes import index_size, key_shape, leaf_shape, query_shape, several, value_shape
 from stmlang.oracle.functions import (
     Floats,
     Groups,
@@ -33,9 +33,9 @@ from stmlang.oracle.functions import (
 )
 from stmlang.oracle.sites import PortIndices, Sites, sites_of
 from stmlang.scan.expression import (
+    DENSE_INDICES,
     INDICES,
     PORT_INDICES,
-    STATE_INDICES,
     Apply,
     Bind,
     Degree,
@@ -60,9 +60,11 @@ from stmlang.scan.expression import (
 from stmlang.scan.scan import Gate, Leaf, Scan
 from stmlang.scan.topology import is_regular
 
-AXIS: dict[Index, str] = dict(zip(INDICES, "oikKvVtT", strict=True))
+AXIS: dict[Index, str] = dict(zip(INDICES, "oiwrkKvVtT", strict=True))
 """A letter for each index in einsum subscripts; heads are `h`, sites `n`."""
 
+
+INPUT_STATES: dict[str, tuple[Index, ...]] = {"q": ("read", "key"), "k": ("write", "key"), "v": ("write", "value")}
 
 SITES_READ: tuple[tuple[str, PortIndices], ...] = (
     ("source", ("out",)),
@@ -80,9 +82,9 @@ def port_part(indices: Iterable[Index]) -> PortIndices:
 
 
 def state_part(indices: Iterable[Index]) -> tuple[Index, ...]:
-    """The state indices among some, in order."""
+    """The other indices among some, in order: those of the state, and of writes and reads."""
     present = set(indices)
-    return tuple(index for index in STATE_INDICES if index in present)
+    return tuple(index for index in DENSE_INDICES if index in present)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +98,8 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class DirectionGates:
-    """The gates of one direction: source by out-site, transition by pair, mark by in-site, direct by node, and the query, key
-    and value that the recurrence uses, `(node, head, key)` or `(node, head, value)`."""
+    """The gates of one direction: source by out-site, transition by pair, mark by in-site, direct by node, and what the
+    recurrence uses as query, `(node, head, [read], key)`, key, `(node, head, [write], key)`, and value."""
 
     sites: Sites
     source: Value
@@ -136,7 +138,7 @@ def evaluate_gates(
         name: _checked(name, array, shape).reshape(dag.node_count, *shape[len(dag.node_shape) :])
         for name, array, shape in (
             ("q", q, query_shape(scan, dag)),
-            ("k", k, query_shape(scan, dag)),
+            ("k", k, key_shape(scan, dag)),
             ("v", v, value_shape(scan, dag)),
         )
     }
@@ -175,8 +177,16 @@ class Evaluator:
         source, transition, mark, direct = (
             self.spread(self.gates[name], ports, self.gates[name].states) for name, ports in SITES_READ
         )
-        query, key, value = (self.gates[name].array if name in self.gates else self.inputs[name] for name in "qkv")
+        query, key, value = (self.input(name) for name in "qkv")
         return DirectionGates(self.sites, source, transition, mark, direct, query, key, value)
+
+    def input(self, name: str) -> Floats:
+        """The queries, keys or values: as they are redefined, or as they are given; of one at each node without an axis."""
+        own = INPUT_STATES[name]
+        whole = own if several(index_size(self.scan, own[0])) else own[1:]
+        value = self.gates[name] if name in self.gates else Value((), whole, self.inputs[name])
+        array = self.spread(value, (), own).array
+        return array if whole == own else np.squeeze(array, 2)
 
     def gate(self, gate: Gate) -> Value:
         """A gate at all its declared indices: at each site the matching clause with the most pinned indices holds."""
@@ -221,8 +231,7 @@ class Evaluator:
             case LeafRef(leaf=name):
                 return self.leaf(self.scan.leaf(name))
             case InputRef(name=name, bind=bind):
-                state: Index = "value" if name == "v" else "key"
-                return self.rename(Value((), (state,), self.inputs[name]), bind)
+                return self.rename(self.given(name, bind), bind)
             case GateRef(gate=name, bind=bind):
                 return self.rename(self.gates[name], bind)
             case Apply(function=function, arguments=arguments):
@@ -256,6 +265,15 @@ class Evaluator:
                 return self.mask()
             case _:
                 assert_never(expr)
+
+    def given(self, name: str, bind: tuple[Bind, ...]) -> Value:
+        """An input as it is given, with the indices that it has in the spec."""
+        states = tuple(entry.declared for entry in bind)
+        return Value(
+            (),
+            states,
+            self.inputs[name].reshape(*self.inputs[name].shape[:2], *(index_size(self.scan, index) for index in states)),
+        )
 
     def applied(self, function: Function, arguments: list[Floats]) -> Floats:
         """An elementwise function."""

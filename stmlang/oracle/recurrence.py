@@ -2,8 +2,10 @@
 
 The paper's equation (eq:linear_dag_stm), with `i` over the incoming and `o` over the outgoing edges of node `n`:
 
-    C[o]  =  sum over i of  T[n, o, i] C[i]  +  S[n, o] K[n] V[n]^T
-    H[n]  =  Q[n] . ( sum over i of  M[n, i] C[i]  +  D[n] K[n] V[n]^T )
+    C[o]     =  sum over i of  T[n, o, i] C[i]  +  sum over w of  S[n, o, w] K[n, w] V[n, w]^T
+    H[n, r]  =  Q[n, r] . ( sum over i of  M[n, i, r] C[i]  +  sum over w of  D[n, r, w] K[n, w] V[n, w]^T )
+
+with `w` over the writes of a node and `r` over its reads (the paper's J_S and J_M); most scans have one of each.
 
 A state is `(head, track, key, value)`. T and M are operators on it: an index without its primed twin acts elementwise, with it
 as a matrix, and an axis that is not named is left alone. Reading sums over `track`. A source that does not name `track` is the
@@ -77,28 +79,33 @@ def adds_direct(scan: Scan, number: int) -> bool:
 
 
 def run(scan: Scan, values: DirectionGates, entering: Floats, add_direct: bool) -> tuple[Floats, Floats]:
-    """One direction: the outputs `(node, head, value)` and the states `(edge, head, track, key, value)` on all edges, given
-    those on the edges that enter."""
+    """One direction: the outputs `(node, head, read, value)` and the states `(edge, head, track, key, value)` on all edges,
+    given those on the edges that enter."""
     sites, S, T, M, D = values.sites, values.source, values.transition, values.mark, values.direct
-    Q, K, V = values.query, values.key, with_ones(scan, values.value)
+    Q, K, V = apart(values.query), apart(values.key), apart(with_ones(scan, values.value))
     arriving, leaving, passing = by_node(sites, ("in",)), by_node(sites, ("out",)), by_node(sites, ("out", "in"))
     reads, passes, writes, adds = operator(M), operator(T), multiplier(S), multiplier(D)
     states = entering.astype(np.result_type(entering, values.dtype))
-    h = np.zeros((len(Q), scan.heads, V.shape[-1]), dtype=states.dtype)
+    h = np.zeros((*Q.shape[:-1], V.shape[-1]), dtype=states.dtype)
     for n in topological_order(sites):
-        outer = np.einsum("hk,hv->hkv", K[n], V[n])
-        read = np.zeros(states.shape[1:], dtype=states.dtype)
+        outer = np.einsum("hwk,hwv->hwkv", K[n], V[n])
+        read = np.zeros((scan.heads, scan.reads, *states.shape[2:]), dtype=states.dtype)
         for site in arriving.get(n, ()):
             read += reads(site, states[sites.in_edge[site]])
-        h[n] = np.einsum("hk,htkv->hv", Q[n], read)
+        h[n] = np.einsum("hrk,hrtkv->hrv", Q[n], read)
         if add_direct:
-            h[n] += np.einsum("hk,htkv->hv", Q[n], adds(n, outer))
+            h[n] += np.einsum("hrk,hrtkv->hrv", Q[n], adds(n, outer))
         for site in leaving.get(n, ()):
-            states[sites.out_edge[site]] += writes(site, outer)
+            states[sites.out_edge[site]] += writes(site, outer)[:, 0]
         for site in passing.get(n, ()):
             out, into = sites.line[site]
-            states[sites.out_edge[out]] += passes(site, states[sites.in_edge[into]])
+            states[sites.out_edge[out]] += passes(site, states[sites.in_edge[into]])[:, 0]
     return h, states
+
+
+def apart(array: Floats) -> Floats:
+    """Queries, keys or values with an axis of reads or writes, where there is one of each too."""
+    return array if array.ndim == 4 else array[:, :, None]
 
 
 def by_node(sites: Sites, ports: PortIndices) -> dict[int, list[int]]:
@@ -110,29 +117,32 @@ def by_node(sites: Sites, ports: PortIndices) -> dict[int, list[int]]:
 
 
 def operator(gate: Value) -> Callable[[int, Floats], Floats]:
-    """A transition or mark as what it does, at a site, to a state `(head, track, key, value)`."""
+    """A transition or mark as what it makes, at a site, of a state `(head, track, key, value)`: `(head, read or one, track,
+    key, value)`."""
     acting = "".join(AXIS[index] for index in gate.states)
     pairs: tuple[tuple[Index, Index], ...] = (("track", "track'"), ("key", "key'"), ("value", "value'"))
     before = "".join(AXIS[primed] if primed in gate.states else AXIS[plain] for plain, primed in pairs)
-    subscripts = f"h{acting},h{before}->htkv"
+    several = "read" in gate.states
+    subscripts = f"h{acting},h{before}->h{AXIS['read'] if several else ''}tkv"
 
     def operate(site: int, state: Floats) -> Floats:
-        return np.einsum(subscripts, gate.array[site], state)
+        result = np.einsum(subscripts, gate.array[site], state)
+        return result if several else result[:, None]
 
     return operate
 
 
 def multiplier(gate: Value) -> Callable[[int, Floats], Floats]:
-    """A source or direct gate as what it makes, at a site, of an outer product `(head, key, value)`: `(head, track or one, key,
-    value)`."""
+    """A source or direct gate as what it makes, at a site, of outer products `(head, write, key, value)`: `(head, read or one,
+    track or one, key, value)`."""
     lengths = dict(zip(gate.states, gate.array.shape[2:], strict=True))
-    plain: tuple[Index, ...] = ("track", "key", "value")
+    plain: tuple[Index, ...] = ("read", "write", "track", "key", "value")
     order = sorted(range(len(gate.states)), key=lambda axis: plain.index(gate.states[axis]))
     array = gate.array.transpose(0, 1, *(2 + axis for axis in order))
     array = array.reshape(*array.shape[:2], *(lengths.get(index, 1) for index in plain))
 
     def scaled(site: int, outer: Floats) -> Floats:
-        return array[site] * outer[:, None]
+        return np.sum(array[site] * outer[:, None, :, None], axis=2)
 
     return scaled
 

@@ -13,8 +13,8 @@ not by the longest one's. With `u` the unit roundoff (2^-53 in float64, 2^-24 in
 
 * `ROUNDINGS = 4`: it is made, multiplied, and twice more where a strategy keeps products of factors;
 * `n`: the terms of the sums that it takes part in. Edges that enter a node for transitions and marks, directions for the direct
-  gate, sizes of the axes that matrices sum over; the sizes of key and track for the query, and the nodes for the key, since a
-  strategy may add all sources up in one sum;
+  gate, sizes of the axes that matrices sum over; the sizes of key and track for the query, and all writes of all nodes for the
+  key, since a strategy may add all sources up in one sum;
 * `r`: what the gate's equation loses, measured by `stmlang.oracle.rounding`: there arguments are moved in their last bit, and
   everything that is made of them.
 
@@ -97,7 +97,7 @@ def allowances(scan: Scan, dag: DAG, dtype: str, at: Arguments, along: Arguments
         sizes = sizes_of(scan, gates, [ways[number] for ways in noisy], entering)
         h, states = sizes.error(scan, direct, along is not None)
         vanishing = sizes.vanishing(dtype)
-        h, states = h + vanishing[:, None], states + vanishing[:, None, None, None]
+        h, states = h + vanishing[:, None, None], states + vanishing[:, None, None, None]
         errors.append(h)
         if scan.normalize != "none":
             raw.append(run(scan, gates, entering, direct)[0])
@@ -221,9 +221,9 @@ def roundings(scan: Scan, gates: DirectionGates) -> DirectionGates:
         counted(gates.source, 0.0),
         counted(gates.transition, entering[sites.nodes(("out", "in"))]),
         counted(gates.mark, entering[sites.nodes(("in",))]),
-        counted(gates.direct, float(len(scan.directions))),
+        counted(gates.direct, float(len(scan.directions) + scan.writes - 1)),
         np.full(gates.query.shape, ROUNDINGS + scan.key * scan.track),
-        np.full(gates.key.shape, ROUNDINGS + sites.dag.node_count),
+        np.full(gates.key.shape, ROUNDINGS + sites.dag.node_count * scan.writes),
         np.full(gates.value.shape, ROUNDINGS),
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.shapes import edge_state_shape, leaf_sites
+from stmlang.graph.shapes import edge_state_shape, leaf_sites, several
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import ReferenceResult, reference
 from stmlang.oracle.tolerance import allowances
@@ -104,10 +104,11 @@ def side_by_side(scan: Scan, dag: DAG, arguments: Sequence[Arguments]) -> Argume
             }
             for number, states in enumerate(arguments[0].initial)
         ]
+    lead = len(dag.node_shape)
     return Arguments(
-        joined(-2, lambda single: single.q),
-        joined(-2, lambda single: single.k),
-        joined(-2, lambda single: single.v),
+        joined(lead, lambda single: single.q),
+        joined(lead, lambda single: single.k),
+        joined(lead, lambda single: single.v),
         gates,
         initial,
     )
@@ -116,13 +117,14 @@ def side_by_side(scan: Scan, dag: DAG, arguments: Sequence[Arguments]) -> Argume
 def taken_apart(scan: Scan, count: int, together: ReferenceResult) -> list[ReferenceResult]:
     """The results of `copies`, one by one; `scan` is the one with its own heads."""
     outer = len(scan.directions) if scan.combine == "concat" else 1
-    lead, width = together.h.shape[:-2], together.h.shape[-1]
-    h = np.moveaxis(together.h.reshape(*lead, outer, count, scan.heads, width), -3, 0)
+    inner = 1 + len(several(scan.reads))
+    lead, rest = together.h.shape[: -1 - inner], together.h.shape[-inner:]
+    h = np.moveaxis(together.h.reshape(*lead, outer, count, scan.heads, *rest), len(lead) + 1, 0)
     head = -len(edge_state_shape(scan))
     states = [{port: np.split(array, count, axis=head) for port, array in ports.items()} for ports in together.state]
     return [
         ReferenceResult(
-            h[number].reshape(*lead, outer * scan.heads, width),
+            h[number].reshape(*lead, outer * scan.heads, *rest),
             tuple({port: arrays[number] for port, arrays in ports.items()} for ports in states),
         )
         for number in range(count)

@@ -39,7 +39,7 @@ def direction_inputs(
     gates: Mapping[str, Array],
     mask: Mask | None = None,
 ) -> list[DirectionInputs]:
-    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as `(*nodes, head, index)`; a `mask`, on regular
+    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as the caller gives them; a `mask`, on regular
     topologies, says which nodes count.
 
     Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
@@ -56,7 +56,7 @@ def direction_inputs(
         frame = Frame(scan, dag.ports, len(dag.node_shape) if regular else 1, dag.node_count, bundle.sites, program.accumulator)
         leaves = {leaf.name: _leaf(program, leaf.name, gates[leaf.name], number) for leaf in scan.leaves}
         nodes = dag.node_shape if regular else (dag.node_count,)
-        flat = {name: jnp.reshape(array, (*nodes, *array.shape[-2:])) for name, array in inputs.items()}
+        flat = {name: jnp.reshape(array, (*nodes, *array.shape[len(dag.node_shape) :])) for name, array in inputs.items()}
         gate_context = place(frame, leaves, flat)
         environment = evaluate(gate_context, program.evaluated)
         heard = environment if mask is None else silent(environment, mask)

@@ -7,10 +7,11 @@ from collections.abc import Container, Mapping
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from stmlang.lower.operands import input_axes
 from stmlang.lower.sites import at_site, leaf_site, port_site
 from stmlang.lower.values import Environment, Frame, Site, Value, clip, join, pick
 from stmlang.program.expressions import Context, expression
-from stmlang.scan.expression import INDICES, Index
+from stmlang.scan.expression import INDICES, TERM_INDICES, Index
 from stmlang.scan.scan import Clause, Gate, Leaf
 
 
@@ -18,12 +19,12 @@ def place(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]
     """Leaves and inputs in the common layout.
 
     `leaves[name]` has the shape that `scan.Leaf` states, with a direction axis kept at size one where it has none; `inputs`
-    holds q, k: (*sites, head, key) and v: (*sites, head, value).
+    holds q: (*sites, head, [read], key), k: (*sites, head, [write], key) and v: (*sites, head, [write], value).
     """
     return Context(
         frame,
         {leaf.name: _place_leaf(frame, leaf, leaves[leaf.name]) for leaf in frame.scan.leaves},
-        {name: _place_input(name, array) for name, array in inputs.items()},
+        {name: _place_input(frame, name, array) for name, array in inputs.items()},
     )
 
 
@@ -49,10 +50,12 @@ def _place_leaf(frame: Frame, leaf: Leaf, array: Array) -> Value:
     return Value(clip(array, leaf.low, leaf.high), leaf_site(leaf) if ragged else "node")
 
 
-def _place_input(name: str, array: Array) -> Value:
-    index: Index = "value" if name == "v" else "key"
-    tail = tuple(array.shape[-1] if entry == index else 1 for entry in INDICES)
-    return Value(array.reshape(*array.shape[:-1], 1, *tail), "node")
+def _place_input(frame: Frame, name: str, array: Array) -> Value:
+    axes = [index for index in input_axes(name) if index in frame.terms or index not in TERM_INDICES]
+    lead = frame.site_axes + 1
+    sizes = dict(zip(axes, array.shape[lead:], strict=True))
+    tail = tuple(sizes.get(index, 1) for index in INDICES)
+    return Value(array.reshape(*array.shape[:lead], 1, *tail), "node")
 
 
 # --- gates and clauses -----------------------------------------------------------------------------------------------

@@ -7,17 +7,21 @@ from collections.abc import Mapping, Sequence
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from stmlang.graph.shapes import gating_shape, output_shape, state_shapes
+from stmlang.graph.shapes import gating_shape, output_shape, several, state_shapes
 from stmlang.lower.contractions import contract
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.mesh_axes import alike
-from stmlang.lower.operands import STATE_AXES, input_nodes
-from stmlang.lower.strategy import Call
+from stmlang.lower.operands import STATE_AXES, Operands, flip, input_nodes
+from stmlang.lower.strategy import Call, Result
 from stmlang.program.direction_inputs import DirectionInputs, direction_inputs
 from stmlang.program.node_mask import Mask
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import State, entering_state, leaving_state
+from stmlang.program.terms import as_heads, gating_of_heads, of_heads
+from stmlang.scan.expression import DENSE_INDICES
 
+DENSE_AXES = len(DENSE_INDICES)
+"""Of a gate as it is evaluated: those of writes and reads, and then those of the state."""
 NORMALIZER_EPSILON = 1e-10
 """Added to the denominator of `normalize sum`, as linear attention does."""
 
@@ -31,8 +35,8 @@ def run(
     return_state: bool,
     mask: Mask | None = None,
 ) -> tuple[Array, State | None]:
-    """Evaluate a scan, on the nodes that a `mask` leaves: the result `(*nodes, head, value)`, zero at the others, and, where
-    asked for, the final state."""
+    """Evaluate a scan, on the nodes that a `mask` leaves: the result `(*nodes, head, [read], value)`, zero at the others, and,
+    where asked for, the final state."""
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state)
     tables, inputs, gates, initial, mask = alike((tables, inputs, gates, initial, mask))
@@ -40,7 +44,7 @@ def run(
     entering = None if initial is None else [entering_state(program, k, lane, initial) for k, lane in enumerate(lanes)]
     contexts, own_tables, operands = zip(*((lane.context, lane.tables, lane.operands) for lane in lanes), strict=True)
     summed = program.scan.combine == "sum"
-    outputs, leaving = program.lowering.run(Call(contexts, own_tables, operands, entering, return_state, summed))
+    outputs, leaving = _evaluated(program, Call(contexts, own_tables, operands, entering, return_state, summed))
     h = _combined(program, lanes, outputs)
     if not return_state:
         return h.astype(program.dtype), None
@@ -48,12 +52,23 @@ def run(
     return h.astype(program.dtype), leaving_state(program, final)
 
 
+def _evaluated(program: Program, call: Call) -> Result:
+    """A call of the strategy: outputs `(direction, head, *nodes, [read], value)`."""
+    if not program.one_each:
+        return program.lowering.run(call)
+    return of_heads(program.scan, program.lowering.run(as_heads(program.scan, call)))
+
+
 def _with_direct(program: Program, lanes: list[DirectionInputs]) -> list[DirectionInputs]:
     """Lanes whose operands have the direct gate, for a strategy that needs it."""
     if not program.lowering.needs.direct or any(lane.scale is not None for lane in lanes):
         return lanes
-    gate = _direct(program, lanes)
-    gate = gate.reshape(gate.shape[:-STATE_AXES])
+    gate = _numbers(_direct(program, lanes))
+    scan = program.scan
+    if scan.writes == scan.reads == 1:
+        gate = gate.reshape(gate.shape[:-2])
+    else:
+        gate = jnp.broadcast_to(gate, (*gate.shape[:-2], scan.writes, scan.reads))
     if program.scan.combine == "sum":
         gate = gate.sum(0, keepdims=True)
     else:
@@ -80,56 +95,107 @@ def _nothing(program: Program, initial: State | None, return_state: bool) -> tup
 
 
 def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> Array:
-    """The gating matrix `(*source nodes, *target nodes, head)`, the direct term on its diagonal; of a lowering that has one."""
+    """The gating matrix `(*source nodes, *target nodes, head, [write], [read])`, the direct term on its diagonal: as the
+    lowering makes it, or, where it makes none and knows several writes a node, as what the scan reads of unit vectors."""
+    scan, shape = program.scan, gating_shape(program.scan, program.dag)
+    if program.dag.node_count == 0:
+        return jnp.zeros(shape, program.dtype)
+    lanes = direction_inputs(program, tables, inputs, gates)
+    matrix = _read_of_units(program, lanes) if program.lowering.gating is None else _formed(program, lanes)
+    direct = _numbers(_direct(program, lanes))
+    nodes = program.dag.node_count
+    direct = jnp.moveaxis(direct.reshape(*direct.shape[:2], nodes, *direct.shape[-2:]), 2, -1)
+    diagonal = jnp.eye(nodes, dtype=matrix.dtype)[None, None, None, None] * direct[..., None, :]
+    concatenated = scan.combine == "concat"
+    matrix = (matrix + diagonal).reshape(-1, *matrix.shape[2:]) if concatenated else matrix.sum(0) + diagonal.sum(0)
+    return jnp.moveaxis(matrix, (-2, -1), (0, 1)).reshape(shape)
+
+
+def _formed(program: Program, lanes: Sequence[DirectionInputs]) -> Array:
+    """Gating matrices `(direction, head, write, read, source, target)` of a lowering that has them."""
     make = program.lowering.gating
     assert make is not None
-    if program.dag.node_count == 0:
-        return jnp.zeros(gating_shape(program.scan, program.dag), program.dtype)
-    lanes = direction_inputs(program, tables, inputs, gates)
-    matrix = jnp.concatenate([make(lane.context, lane.tables, lane.operands) for lane in lanes])
-    direct = _direct(program, lanes)
-    gate = direct.reshape(*direct.shape[:-STATE_AXES])
-    nodes = program.dag.node_count
-    diagonal = jnp.eye(nodes, dtype=matrix.dtype)[None, None] * gate.reshape(*gate.shape[:2], 1, nodes)
-    if program.scan.combine == "concat":
-        matrix = (matrix + diagonal).reshape(-1, nodes, nodes)
-    else:
-        matrix = matrix.sum(0) + diagonal.sum(0)
-    shape = program.dag.node_shape
-    return jnp.moveaxis(matrix, 0, -1).reshape(*shape, *shape, matrix.shape[0])
+    matrices: list[Array] = []
+    for lane in lanes:
+        call = Call([lane.context], [lane.tables], [lane.operands], None, False, False)
+        if program.one_each:
+            call = as_heads(program.scan, call)
+        matrices.append(make(lane.context, lane.tables, call.operands[0]))
+    return gating_of_heads(program.scan, jnp.concatenate(matrices))
+
+
+def _read_of_units(program: Program, lanes: Sequence[DirectionInputs]) -> Array:
+    """The same of any strategy, for gates that leave keys and values alone: where queries and keys are one, and each write of
+    each node has a unit vector of its own for its value, what a node reads is its column of the matrix."""
+    scan, dag = program.scan, program.dag
+    nodes, terms = dag.node_count, several(scan.writes)
+    sites = dag.regular if dag.regular is not None else (nodes,)
+    units = jnp.eye(nodes * scan.writes, dtype=program.accumulator).reshape(*sites, *terms, -1)
+
+    def with_units(lane: DirectionInputs) -> Operands:
+        senses = [direction.senses for direction in scan.directions] if dag.regular is not None else [(1,)]
+        value = jnp.stack([flip(units, sense, 0) for sense in senses])[:, None]
+        lead = (len(senses), scan.heads)
+        query, key = (jnp.ones((*lead, *sites, *axes, 1), units.dtype) for axes in (several(scan.reads), several(scan.writes)))
+        return lane.operands._replace(query=query, key=key, value=jnp.broadcast_to(value, (*lead, *units.shape)))
+
+    contexts, tables = [lane.context for lane in lanes], [lane.tables for lane in lanes]
+    operands = [with_units(lane) for lane in lanes]
+    outputs, _ = _evaluated(program, Call(contexts, tables, operands, None, False, False))
+    matrix = outputs.reshape(*outputs.shape[:2], nodes, scan.reads, nodes, scan.writes)
+    return jnp.transpose(matrix, (0, 1, 5, 3, 4, 2))
 
 
 def _direct(program: Program, lanes: Sequence[DirectionInputs]) -> Array:
-    """The direct gate as `(direction, head, *nodes, *state)`: one entry where it is the same for all directions."""
+    """The direct gate as `(direction, head, *nodes, write, read, *state)`, the last axes of size one where it does not vary
+    along them: one entry where it is the same for all directions."""
     once = program.scan.combine == "sum" and not program.scan.gate("direct").directional
     return jnp.concatenate([_direct_of(program, lane) for lane in (lanes[:1] if once else lanes)])
 
 
 def _direct_of(program: Program, lane: DirectionInputs) -> Array:
     if lane.scale is not None:
-        return lane.scale.direct.reshape(*lane.scale.direct.shape, *(1,) * STATE_AXES)
+        return lane.scale.direct.reshape(*lane.scale.direct.shape, *(1,) * DENSE_AXES)
     value = lane.environment["direct"].array
     lead = lane.frame.site_axes
     value = jnp.moveaxis(value, [lead + 1, lead], [0, 1])
     value = jnp.squeeze(value, (lead + 2, lead + 3))
     sites = program.dag.regular if program.dag.regular is not None else (program.dag.node_count,)
-    shape = (value.shape[0], program.scan.heads, *sites, *value.shape[value.ndim - STATE_AXES :])
+    shape = (value.shape[0], program.scan.heads, *sites, *value.shape[value.ndim - DENSE_AXES :])
     value = jnp.broadcast_to(value, shape)
-    return value.reshape(*value.shape[:2], *program.dag.node_shape, *value.shape[value.ndim - STATE_AXES :])
+    return value.reshape(*value.shape[:2], *program.dag.node_shape, *value.shape[value.ndim - DENSE_AXES :])
+
+
+def _numbers(gate: Array) -> Array:
+    """A direct gate that acts on no state axis, `(direction, head, *nodes, write, read)`."""
+    return gate.reshape(gate.shape[:-STATE_AXES])
 
 
 def _direct_term(program: Program, lane: DirectionInputs, gate: Array) -> Array:
-    """`sum over k of q[k] D[k, v] k[k] v[v]`, `(direction, head, *nodes, value)`."""
-    nodes = program.dag.node_shape
+    """`sum over k and writes w of q[k] D[w, k, v] k[w, k] v[w, v]`, `(direction, head, *nodes, [read], value)`."""
+    scan, nodes = program.scan, program.dag.node_shape
     sites = nodes if program.dag.regular is not None else (program.dag.node_count,)
     query, key, value = (input_nodes(lane.frame, lane.environment, name, sites) for name in ("q", "k", "v"))
-    if program.scan.normalize != "none":
+    if scan.normalize != "none":
         value = jnp.concatenate([value, jnp.ones((*value.shape[:-1], 1), value.dtype)], axis=-1)
     letters = varies(gate)
 
     def laid(array: Array) -> Array:
-        return jnp.moveaxis(array, -2, 0).reshape(program.scan.heads, *nodes, -1)
+        """An array of nodes with its heads in front."""
+        return jnp.moveaxis(array, len(sites), 0).reshape(scan.heads, *nodes, *array.shape[len(sites) + 1 :])
 
+    if scan.writes > 1 or scan.reads > 1:
+        query, key, value = map(laid, (query, key, value))
+        query = query if scan.reads > 1 else query[..., None, :]
+        key, value = (key, value) if scan.writes > 1 else (key[..., None, :], value[..., None, :])
+        number = squeezed(gate)
+        letter_axes = number.shape[number.ndim - len(letters) :]
+        number = jnp.broadcast_to(
+            number, (*number.shape[: number.ndim - len(letters) - 2], scan.writes, scan.reads, *letter_axes)
+        )
+        term = contract(f"...wr{letters},...rk,...wk,...wv->...rv", number, query, key, value)
+        return term if scan.reads > 1 else jnp.squeeze(term, -2)
+    gate = jnp.squeeze(gate, (-DENSE_AXES, 1 - DENSE_AXES))
     if "k" in letters:
         return contract(
             f"...{letters},...k,...k,...v->...v", squeezed(gate), *(laid(vectors) for vectors in (query, key, value))
@@ -141,7 +207,7 @@ def _direct_term(program: Program, lane: DirectionInputs, gate: Array) -> Array:
 
 def _combined(program: Program, lanes: Sequence[DirectionInputs], outputs: Array) -> Array:
     """Directions in one or side by side, the direct term added unless the strategy did, the normalizer divided out:
-    `(*nodes, head, value)`."""
+    `(*nodes, head, [read], value)`."""
     summed = program.scan.combine == "sum"
     if summed:
         outputs = jnp.squeeze(outputs, 0)
@@ -152,15 +218,15 @@ def _combined(program: Program, lanes: Sequence[DirectionInputs], outputs: Array
         outputs = outputs.reshape(-1, *outputs.shape[2:])
     if program.scan.normalize != "none":
         outputs = _normalized(program, lanes[0], outputs)
-    return jnp.moveaxis(outputs, 0, -2)
+    return jnp.moveaxis(outputs, 0, len(program.dag.node_shape))
 
 
 def _normalized(program: Program, lane: DirectionInputs, outputs: Array) -> Array:
-    """`(head, *nodes, value)` divided by its last column, which is at the scale of the lane like all of them."""
+    """`(head, *nodes, [read], value)` divided by its last column, which is at the scale of the lane like all of them."""
     h, divisor = outputs[..., :-1], outputs[..., -1:]
     unit = jnp.ones((), outputs.dtype)
     if lane.scale is not None:
-        unit = jnp.exp(-lane.scale.read).reshape(-1, program.dag.node_count, 1)
+        unit = jnp.exp(-lane.scale.read).reshape(-1, program.dag.node_count, *(1,) * (outputs.ndim - 2))
     if program.scan.normalize == "sum":
         return h / (divisor + NORMALIZER_EPSILON * unit)
     return h / jnp.maximum(jnp.abs(divisor), unit)

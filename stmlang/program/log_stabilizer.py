@@ -153,7 +153,7 @@ def rescale(
     oriented = _turned(jnp.broadcast_to(read, leaving.shape), directions)
 
     def shaped(row: Array, like: Array) -> Array:
-        return row.reshape(*row.shape, *(1,) * (like.ndim - row.ndim))
+        return jnp.broadcast_to(row.reshape(*row.shape, *(1,) * (like.ndim - row.ndim)), like.shape)
 
     rescaled = shaped(transition.times(entering - leaving), operands.transition)
     ends = None if operands.factors is None else Factors(jnp.squeeze(rescaled, -2 - STATE_AXES), jnp.ones_like(operands.mark))

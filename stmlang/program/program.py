@@ -23,6 +23,7 @@ from stmlang.program.liveness import meets_line_edges, needed
 from stmlang.scan.expression import LineMask, inside
 from stmlang.scan.scan import Scan
 from stmlang.source import short
+from stmlang.strategies.base import seen_by
 from stmlang.strategies.lowering import lowering_of
 from stmlang.strategies.registry import strategy_named
 
@@ -96,11 +97,17 @@ class Program:
     def contexts(self) -> tuple[LoweringContext, ...]:
         """One for each bundle of directions."""
         settings = self.choice.settings
+        problem = seen_by(strategy_named(self.choice.strategy), self.problem)
         if self.dag.regular is not None:
-            return (LoweringContext(self.problem, self.dag, settings),)
+            return (LoweringContext(problem, self.dag, settings),)
         backward = self.dag.reversed()
         oriented = [backward if direction.senses[0] < 0 else self.dag for direction in self.scan.directions]
-        return tuple(LoweringContext(self.problem, dag, settings) for dag in oriented)
+        return tuple(LoweringContext(problem, dag, settings) for dag in oriented)
+
+    @property
+    def one_each(self) -> bool:
+        """Whether the strategy knows one write and one read a node, and the scan has more."""
+        return self.contexts[0].problem.scan is not self.scan
 
     @cached_property
     def tables(self) -> tuple[Bundle, ...]:

@@ -11,6 +11,7 @@ import jax
 from stmlang.compiler import Call, Prepared, Request, device_of, plan_problem, prepare, program_of
 from stmlang.cost.candidate import Choice
 from stmlang.cost.settings import NoSettings
+from stmlang.cost.work import needs_scalar_gates
 from stmlang.facts import Facts
 from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
@@ -20,7 +21,7 @@ from stmlang.runtime.signature import Signature
 from stmlang.scan.scan import Scan
 from stmlang.source import short
 from stmlang.source.diagnostic import SpecError
-from stmlang.strategies.registry import gating_strategy
+from stmlang.strategies.registry import gating_strategy, reference_strategy
 
 LARGEST_CONSTANT = 1 << 16
 """Bytes of index tables that may be constants of a program."""
@@ -128,8 +129,10 @@ class Compilation:
         return {}
 
     def formed(self, dag: DAG) -> Program:
-        """The scan on a graph by a strategy that forms any gating matrix."""
-        return Program(replace(self.program.problem, room=None), dag, Choice(gating_strategy().name, NoSettings()))
+        """The scan on a graph by a strategy that forms any gating matrix of numbers; with tracks, by the recurrence."""
+        problem = replace(self.program.problem, room=None)
+        strategy = gating_strategy() if needs_scalar_gates(problem) is None else reference_strategy()
+        return Program(problem, dag, Choice(strategy.name, NoSettings()))
 
     @property
     def at_run_time(self) -> bool:

@@ -71,15 +71,16 @@ class CompiledScan(eqx.Module):
 
     def __call__(
         self,
-        q: Float[Array, "*nodes head key"],
-        k: Float[Array, "*nodes head key"],
-        v: Float[Array, "*nodes head value"],
+        q: Float[Array, "*nodes head *read key"],
+        k: Float[Array, "*nodes head *write key"],
+        v: Float[Array, "*nodes head *write value"],
         gates: Mapping[str, Array],
         initial: State | None = None,
         return_state: bool = False,
         mask: Bool[Array, "*nodes"] | None = None,
     ) -> Any:
-        """The result, `(*nodes, head, value)`; with `return_state` the pair of it and the final state.
+        """The result, `(*nodes, head, value)`; with `return_state` the pair of it and the final state. Nodes that write or read
+        several times have an axis of `write` in `k` and `v`, of `read` in `q` and the result.
 
         `gates` holds the value of each leaf of the spec, by name. `initial` is the state on the edges that enter from outside
         (zero if None), in the layout of `signature.initial`. Inputs may be of any floating type; the result has the scan's.
@@ -105,16 +106,18 @@ class CompiledScan(eqx.Module):
 
     def gating_matrix(
         self, gates: Mapping[str, Array], q: Array | None = None, k: Array | None = None, v: Array | None = None
-    ) -> Float[Array, "*nodes *nodes head"]:
-        """`G` of shape `(*source nodes, *target nodes, head)`: `H = ((Q K^T) o G^T) V`, all directions summed.
+    ) -> Float[Array, "*nodes *nodes head *write *read"]:
+        """`G` of shape `(*source nodes, *target nodes, head)`: `H = ((Q K^T) o G^T) V`, all directions summed; for each write
+        of a source and each read of a target, `(..., head, [write], [read])`, where there are several.
 
-        q, k, v are needed only where gates depend on them. Raises SpecError (STM5206) where transitions act on state axes:
-        such a scan has no gating matrix of scalars.
+        q, k, v are needed only where gates depend on them. Raises SpecError (STM5206) where gates act on keys or values: such
+        a scan has no gating matrix of numbers. One with tracks has: they are summed.
         """
         program, vectors = self._whole(), {"q": q, "k": k, "v": v}
         self._require_room(program)
-        if program.problem.state_indices or self.scan.track > 1 or self.scan.normalize != "none":
-            indices = ", ".join(sorted(program.problem.state_indices)) or "normalization"
+        acting = sorted(program.problem.state_indices - {"track", "track'"})
+        if acting or self.scan.normalize != "none":
+            indices = ", ".join(acting) or "normalization"
             raise call_error("STM5206", f"scan `{self.scan.name}` has no gating matrix of scalars ({indices})")
         needed = _inputs_used(self.scan)
         for name in sorted(needed):
@@ -135,7 +138,7 @@ class CompiledScan(eqx.Module):
     def _require_room(self, program: Program) -> None:
         """Raises SpecError (STM5209) where the gating matrix would not fit the memory limit."""
         limit, nodes = self.plan.circumstances.memory_limit, program.dag.node_count
-        size = nodes**2 * self.scan.heads * jnp.dtype(program.accumulator).itemsize
+        size = nodes**2 * self.scan.heads * self.scan.writes * self.scan.reads * jnp.dtype(program.accumulator).itemsize
         if size > limit:
             raise call_error(
                 "STM5209",

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.shapes import Shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
+from stmlang.graph.shapes import Shape, key_shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
 from stmlang.scan.scan import Scan
 from stmlang.source import short
 from stmlang.source.advice import Advice, Call, fixes_of, words_of
@@ -41,9 +41,8 @@ class Signature:
 
     @classmethod
     def of(cls, scan: Scan, dag: DAG, dtype: str) -> Signature:
-        query, value = query_shape(scan, dag), value_shape(scan, dag)
         return cls(
-            inputs={"q": query, "k": query, "v": value},
+            inputs={"q": query_shape(scan, dag), "k": key_shape(scan, dag), "v": value_shape(scan, dag)},
             gates={leaf.name: leaf_shape(scan, dag, leaf) for leaf in scan.leaves},
             result=output_shape(scan, dag),
             initial=state_shapes(scan, dag),

@@ -15,10 +15,14 @@ from typing import Literal, assert_never
 
 from stmlang.source.span import Span
 
-Index = Literal["out", "in", "key", "key'", "value", "value'", "track", "track'"]
-INDICES: tuple[Index, ...] = ("out", "in", "key", "key'", "value", "value'", "track", "track'")
-PORT_INDICES: tuple[Index, ...] = ("out", "in")
-STATE_INDICES: tuple[Index, ...] = INDICES[2:]
+Index = Literal["out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'"]
+INDICES: tuple[Index, ...] = ("out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'")
+PORT_INDICES: tuple[Index, ...] = INDICES[:2]
+TERM_INDICES: tuple[Index, ...] = INDICES[2:4]
+"""They tell apart the terms that a node adds to a state, and those that it reads of it."""
+STATE_INDICES: tuple[Index, ...] = INDICES[4:]
+DENSE_INDICES: tuple[Index, ...] = TERM_INDICES + STATE_INDICES
+"""Those that range over the same numbers at every node of every topology."""
 
 
 def ordered(indices: set[Index]) -> tuple[Index, ...]:
@@ -78,7 +82,8 @@ class LeafRef:
 
 @dataclass(frozen=True, slots=True)
 class InputRef:
-    """The layer's query, key or value as given, before any redefinition; `bind` renames its one index."""
+    """The layer's query, key or value as given, before any redefinition; `bind` renames its indices: that of the state, and in
+    front of it, where the spec's head says `writes` or `reads`, `write` (of k and v) or `read` (of q)."""
 
     name: Literal["q", "k", "v"]
     bind: tuple[Bind, ...]

@@ -98,9 +98,11 @@ class Scan:
     """A checked scan.
 
     `gates` are in dependency order and always hold `source`, `transition`, `mark` and `direct`, and `q`, `k`, `v` where the
-    spec redefines them. `heads`, `key`, `value`, `track` are sizes; `track` is 1 unless a gate has the index. Invariants
-    (`stmlang.check.invariants` asserts them): every reference is to an earlier gate or a leaf; a gate's clauses have no free
-    index outside its `indices` less the pinned ones; `source` has no `in`, `mark` no `out`, `direct` neither.
+    spec redefines them. `heads`, `key`, `value`, `track` are sizes; `track` is 1 unless a gate has the index. `writes` is how
+    many keys and values a node has, `reads` how many queries and outputs; they are 1 unless the head of the spec says.
+
+    Invariants (`stmlang.check.invariants` asserts them): every reference is to an earlier gate or a leaf; a gate's clauses have
+    no free index outside its `indices` less the pinned ones; `source` has no `in`, `mark` no `out`, `direct` neither.
     """
 
     name: str
@@ -116,12 +118,15 @@ class Scan:
     stabilize: Mode
     normalize: Literal["none", "sum", "mlstm"]
     span: Span = field(compare=False, repr=False)
+    writes: int = 1
+    reads: int = 1
 
     __pdoc__ = short.text
 
     def __repr__(self) -> str:
+        several = "".join(f"{name} {size}, " for name, size in (("writes", self.writes), ("reads", self.reads)) if size > 1)
         return (
-            f"<Scan {self.name}: heads {self.heads}, key {self.key}, value {self.value}, track {self.track}, "
+            f"<Scan {self.name}: heads {self.heads}, key {self.key}, value {self.value}, track {self.track}, {several}"
             f"{len(self.gates)} gates, {len(self.leaves)} leaves, {len(self.directions)} directions>"
         )
 

@@ -182,7 +182,7 @@ def show_scan(scan: Scan) -> str:
     lines = [
         f"scan {scan.name}",
         f"    topology    {show_topology(scan.topology)}",
-        f"    sizes       heads = {scan.heads}, key = {scan.key}, value = {scan.value}, track = {scan.track}",
+        f"    sizes       heads = {scan.heads}, key = {scan.key}, value = {scan.value}, track = {scan.track}{_terms(scan)}",
         f"    directions  {directions}{' concat' if scan.combine == 'concat' else ''}",
         f"    stabilize   {scan.stabilize.value}",
         f"    normalize   {scan.normalize}",
@@ -192,6 +192,11 @@ def show_scan(scan: Scan) -> str:
         *(f"    {line}" for gate in scan.gates for line in _gate(gate)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _terms(scan: Scan) -> str:
+    """How often nodes write and read, where it is not once."""
+    return "".join(f", {name} = {size}" for name, size in (("writes", scan.writes), ("reads", scan.reads)) if size > 1)
 
 
 def show_direction(direction: Direction, names: list[str]) -> str:

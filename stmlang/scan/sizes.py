@@ -6,12 +6,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
+from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Axis, Product, Regular
 from stmlang.source.diagnostic import Diagnostic, SpecError
 
 SIZE_LIMIT = 2**31
 """Sizes, and the number of nodes, are below this."""
+
+
+def dense_size(scan: Scan, index: Index) -> int:
+    """How many values an index takes that is none of ports."""
+    match index:
+        case "key" | "key'":
+            return scan.key
+        case "value" | "value'":
+            return scan.value
+        case "track" | "track'":
+            return scan.track
+        case "write":
+            return scan.writes
+        case "read":
+            return scan.reads
+        case _:
+            raise ValueError(f"how many edges the index '{index}' ranges over is a matter of the topology")
 
 
 def regular_part(scan: Scan) -> Regular | None:

@@ -17,10 +17,12 @@ ONE_GRAPH = "it is made for one graph, and here graphs come at run time"
 @dataclass(frozen=True, slots=True)
 class Offers:
     """What a strategy can be asked for beside results: the `gating` matrix, and whether its tables can have shapes that many
-    graphs share, so that they can come `at_run_time`."""
+    graphs share, so that they can come `at_run_time`. One that knows `several` writes and reads a node is given them as they
+    are; to any other each write with each read is a head of its own (`one_each`)."""
 
     gating: bool = False
     at_run_time: bool = False
+    several: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,25 +87,32 @@ def plain_strategy(
     return Strategy(name, summary, NoSettings, refuses, only, fitted, misread, costed, only, offers, lowering)
 
 
+def seen_by(strategy: AnyStrategy, problem: Problem) -> Problem:
+    """The problem that a strategy is given."""
+    return problem if strategy.offers.several else problem.one_each
+
+
 def refusal(strategy: AnyStrategy, problem: Problem) -> str | None:
     """Why a strategy cannot evaluate a scan; None where it can."""
     if problem.room is not None and not strategy.offers.at_run_time:
         return ONE_GRAPH
-    return strategy.refuses(problem)
+    return strategy.refuses(seen_by(strategy, problem))
 
 
 def proposed(strategy: AnyStrategy, problem: Problem, target: Target) -> Iterator[Candidate | Rejection]:
     """All candidates of a strategy that are worth costing, or the reason why there are none."""
-    settings = refusal(strategy, problem) or strategy.propose(problem)
+    seen = seen_by(strategy, problem)
+    settings = refusal(strategy, problem) or strategy.propose(seen)
     if isinstance(settings, str):
         yield Rejection(strategy.name, settings)
     else:
-        yield from (strategy.cost(problem, entry, target) for entry in settings)
+        yield from (strategy.cost(seen, entry, target) for entry in settings)
 
 
 def fit_settings(strategy: Strategy[S], problem: Problem, asked: Settings | Mapping[str, object]) -> S | str:
     """Settings that were asked for, as the strategy's own or by name, made fit; or what is wrong with them. The problem is one
     that the strategy does not refuse."""
+    problem = seen_by(strategy, problem)
     if isinstance(asked, strategy.settings):
         return strategy.fitted(problem, asked)
     if not isinstance(asked, Mapping):
@@ -120,12 +129,13 @@ def asked_for(
     settings = reason or fit_settings(strategy, problem, asked)
     if isinstance(settings, str):
         return Rejection(strategy.name, settings)
-    return strategy.cost(problem, settings, target)
+    return strategy.cost(seen_by(strategy, problem), settings, target)
 
 
 def odd_settings(strategy: Strategy[S], problem: Problem) -> list[S]:
     """Settings at the boundaries of what a strategy takes, made fit; none where it cannot evaluate the scan."""
     if refusal(strategy, problem) is not None:
         return []
-    fitting = (strategy.fitted(problem, settings) for settings in strategy.odd(problem))
+    seen = seen_by(strategy, problem)
+    fitting = (strategy.fitted(seen, settings) for settings in strategy.odd(seen))
     return list(dict.fromkeys(settings for settings in fitting if not isinstance(settings, str)))

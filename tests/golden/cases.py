@@ -1,12 +1,14 @@
 """The authors' vectors, brought into the conventions of this project.
 
 Their batch becomes our heads, their axis 0 is our port `a`, their axis 1 our port `b`. Their operator scales its result by
-`key ** -0.5`, which we give to the query. Files with several key, value, query or output components need several sources a
-node and are no cases here; `layer2dfused_P_4x4_JT2` has tracks only and is one.
+`key ** -0.5`, which we give to the query. Their sources and direct terms write every key under every value, `(JK, JV)`, and
+their marks and direct terms read with every query for every output, `(JO, JQ)`: these pairs are our writes and reads, and an
+output is the sum of those of our reads that it has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +18,11 @@ import numpy as np
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Topology
-from tests.helpers.scans import PLAIN, arrows, dag, given_scan, grid, orientations
+from tests.helpers.scans import arrows, dag, given_scan, grid, orientations
 
 Arrays = dict[str, np.ndarray]
 
-CHAINS = ("1d_seq16", "1d_seq16_init")
+CHAINS = ("1d_seq16", "1d_seq16_init", "1d_seq16_statetrack")
 GRIDS = (
     "2d_3x5_free",
     "2d_4x12_free",
@@ -29,12 +31,14 @@ GRIDS = (
     "2d_4x4_P_code",
     "2d_4x4_P_paper",
     "2d_4x4_free",
+    "2d_4x4_statetrack_free",
     "2d_8x16_D_L",
     "2d_8x8_D_L",
     "2d_8x8_D_R",
     "2d_8x8_P_code",
     "2d_8x8_P_paper",
     "2d_8x8_free",
+    "2d_8x8_statetrack_free",
     "2d_multi_4x4_P_code",
     "2d_multi_5x3_P_code_padded8",
     "2d_multi_8x8_D_L",
@@ -44,16 +48,14 @@ LAYERS = ("layer2dfused_D_L_4x4", "layer2dfused_D_L_6x6_pad8", "layer2dfused_P_4
 GRAPHS = ("graph_D_n8", "graph_P_n8", "graphlayer_edge_D")
 ALL = (*CHAINS, *GRIDS, *LAYERS, *GRAPHS)
 
-TRACKS: dict[str, tuple[Index, ...]] = PLAIN | {
-    "source": ("out", "track"),
-    "transition": ("out", "in", "track", "track'"),
-    "mark": ("in", "track"),
-}
+TRACKING = ("1d_seq16_statetrack", "2d_4x4_statetrack_free", "2d_8x8_statetrack_free", "layer2dfused_P_4x4_JT2")
+"""Those with tracks, and most of them with several writes or reads."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A scan all of whose gates are given, its arguments, and what must come out. `gating` is the expected gating matrix."""
+    """A scan all of whose gates are given, its arguments, and what must come out. `gating` is the expected gating matrix, and
+    `h` has what reads give for each of some `outputs`."""
 
     topology: Topology
     text: str
@@ -65,6 +67,9 @@ class Case:
     zero: tuple[tuple[str, str], ...] = ()
     count: int = 1
     track: int = 1
+    writes: int = 1
+    reads: int = 1
+    outputs: int = 1
     initial: tuple[Arrays, ...] | None = None
     final: tuple[Arrays, ...] | None = None
     gating: np.ndarray | None = None
@@ -73,29 +78,50 @@ class Case:
 
     @property
     def sizes(self) -> dict[str, int]:
-        found = {"heads": self.q.shape[-2], "key": self.q.shape[-1], "value": self.v.shape[-1]}
-        return found | ({"track": self.track} if self.track > 1 else {})
+        found = {"heads": self.q.shape[-2 - (self.reads > 1)], "key": self.q.shape[-1], "value": self.v.shape[-1]}
+        several = {"track": self.track, "writes": self.writes, "reads": self.reads}
+        return found | {name: size for name, size in several.items() if size > 1}
+
+    @property
+    def indices(self) -> dict[str, tuple[Index, ...]]:
+        """Those of the gates, in the order of their arrays."""
+        track: tuple[Index, ...] = ("track",) if self.track > 1 else ()
+        write: tuple[Index, ...] = ("write",) if self.writes > 1 else ()
+        read: tuple[Index, ...] = ("read",) if self.reads > 1 else ()
+        return {
+            "source": ("out", *track, *write),
+            "transition": ("out", "in", *track, *(("track'",) if track else ())),
+            "mark": ("in", *read, *track),
+            "direct": (*read, *write),
+        }
 
     @cached_property
     def scan(self) -> Scan:
-        indices = TRACKS if self.track > 1 else PLAIN
         directions = orientations(self.count.bit_length() - 1) if self.count > 1 else None
-        return given_scan(self.topology, indices, zero=self.zero, directions=directions, **self.sizes)
+        return given_scan(self.topology, self.indices, zero=self.zero, directions=directions, **self.sizes)
 
     @cached_property
     def spec(self) -> str:
         """The same scan as a text."""
-        track = "track" if self.track > 1 else ""
         lines = ["directions all"] if self.count > 1 else []
-        lines += [f"source[out{', track' if track else ''}] = given()"]
-        lines += [f"transition[out, in{', track, track' + chr(39) if track else ''}] = given()"]
-        lines += [
-            f"transition[out = {out}, in = {into}{', track, track' + chr(39) if track else ''}] = 0" for out, into in self.zero
-        ]
-        lines += [f"mark[in{', track' if track else ''}] = given()", "direct = given()", "stabilize none"]
+        lines += [f"{name}{_bracket(indices)} = given()" for name, indices in self.indices.items()]
+        ends = "".join(f", {index}" for index in self.indices["transition"][2:])
+        lines += [f"transition[out = {out}, in = {into}{ends}] = 0" for out, into in self.zero]
+        lines += ["stabilize none"]
         sizes = ", ".join(f"{name} = {size}" for name, size in self.sizes.items())
         body = "\n".join(f"    {line}" for line in lines)
         return f"scan golden({sizes}) on {self.text} {{\n{body}\n}}\n"
+
+    def summed(self, h: np.ndarray) -> np.ndarray:
+        """What came out, the reads of each output added up: `(*nodes, head, [output], value)`."""
+        if self.reads == 1:
+            return h
+        by_output = h.reshape(*h.shape[:-2], self.outputs, self.reads // self.outputs, h.shape[-1]).sum(-2)
+        return by_output if self.outputs > 1 else by_output[..., 0, :]
+
+
+def _bracket(indices: Sequence[Index]) -> str:
+    return f"[{', '.join(indices)}]" if indices else ""
 
 
 def load(folder: Path, name: str) -> Case:
@@ -114,73 +140,126 @@ def load(folder: Path, name: str) -> Case:
     return _grid(arrays)
 
 
+@dataclass(frozen=True)
+class Components:
+    """How many components a file has: of the state's tracks, of keys, values, queries and outputs."""
+
+    track: int
+    key: int
+    value: int
+    query: int
+    output: int
+
+    @classmethod
+    def of(cls, source: np.ndarray, mark: np.ndarray) -> Components:
+        return cls(*source.shape[-3:], mark.shape[-2], mark.shape[-3])
+
+    @property
+    def writes(self) -> int:
+        return self.key * self.value
+
+    @property
+    def reads(self) -> int:
+        return self.output * self.query
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """As fields of a case."""
+        return {"track": self.track, "writes": self.writes, "reads": self.reads, "outputs": self.output}
+
+    def inputs(self, found: Arrays, nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Queries, keys and values of every read and write; theirs are `(head, *nodes, size, component)`."""
+        query = np.tile(found["Q"], self.output) * found["Q"].shape[-2] ** -0.5
+        return (
+            _heads(query, nodes),
+            _heads(np.repeat(found["K"], self.value, axis=-1), nodes),
+            _heads(np.tile(found["V"], self.key), nodes),
+        )
+
+    def source(self, array: np.ndarray) -> np.ndarray:
+        return _several(array, 3, self.track, self.writes)
+
+    def transition(self, array: np.ndarray) -> np.ndarray:
+        return _several(array, 2, *([self.track, self.track] if self.track > 1 else []))
+
+    def mark(self, array: np.ndarray) -> np.ndarray:
+        return _several(array, 3, self.reads, self.track)
+
+    def direct(self, array: np.ndarray) -> np.ndarray:
+        return _several(array, 4, self.reads, self.writes)
+
+    def gating(self, array: np.ndarray) -> np.ndarray:
+        """`(*nodes, *nodes, head, [write], [read])` of one whose last axes are those of a direct term."""
+        flat = array.reshape(*array.shape[:-4], self.reads, self.writes)
+        return _several(np.swapaxes(flat, -1, -2), 2, self.writes, self.reads)
+
+    def state(self, array: np.ndarray) -> np.ndarray:
+        """`(head, [track], key, value)` of `(head, key, value, track)`."""
+        return np.moveaxis(array, -1, 1) if self.track > 1 else array[..., 0]
+
+
+def _several(array: np.ndarray, axes: int, *sizes: int) -> np.ndarray:
+    """An array whose last axes are made those of the sizes, without those of size one."""
+    return array.reshape(*array.shape[: array.ndim - axes], *(size for size in sizes if size > 1))
+
+
 def _heads(array: np.ndarray, nodes: int) -> np.ndarray:
-    """`(head, *nodes, size, 1)` as `(*nodes, head, size)`."""
-    return np.moveaxis(array[..., 0], 0, nodes)
+    """`(head, *nodes, size, component)` as `(*nodes, head, [component], size)`."""
+    moved = np.swapaxes(np.moveaxis(array, 0, nodes), -1, -2)
+    return moved if array.shape[-1] > 1 else moved[..., 0, :]
 
 
 def _chain(found: Arrays) -> Case:
-    state = {name: found[key][None, ..., 0][0] for name, key in (("initial", "C_initial"), ("final", "C_last")) if key in found}
+    own = Components.of(found["S"], found["M"])
+    state = {name: own.state(found[key]) for name, key in (("initial", "C_initial"), ("final", "C_last")) if key in found}
     return Case(
         grid(found["Q"].shape[1]),
         f"chain(a = {found['Q'].shape[1]})",
-        _heads(found["Q"], 1) * found["Q"].shape[2] ** -0.5,
-        _heads(found["K"], 1),
-        _heads(found["V"], 1),
+        *own.inputs(found, 1),
         {
-            "source": found["S"][..., 0, 0].swapaxes(0, 1),
-            "transition": found["T"].swapaxes(0, 1),
-            "mark": found["M"][..., 0, 0].swapaxes(0, 1),
-            "direct": found["D"][..., 0, 0, 0, 0].T,
+            "source": own.source(found["S"]).swapaxes(0, 1)[:, :, None],
+            "transition": own.transition(found["T"]).swapaxes(0, 1)[:, :, None, None],
+            "mark": own.mark(found["M"]).swapaxes(0, 1)[:, :, None],
+            "direct": own.direct(found["D"]).swapaxes(0, 1),
         },
         _heads(found["H"], 1),
         initial=({"a": state["initial"]},) if "initial" in state else None,
         final=({"a": state["final"]},),
-        gating=found["G"].reshape(found["G"].shape[:3]).transpose(2, 1, 0),
+        gating=own.gating(np.moveaxis(found["G"], (2, 1, 0), (0, 1, 2))),
+        **own.sizes,
     )
 
 
 def _grid(found: Arrays) -> Case:
     rows, columns = found["Q"].shape[1:3]
-    several, track = found["S_r"].ndim == 7, found["S_r"].shape[-3]
+    own, several = Components.of(found["S_r"], found["M_l"]), found["S_r"].ndim == 7
 
     def sites(array: np.ndarray) -> np.ndarray:
         """`(head, [direction], x, y, ...)` as `(x, y, head, [direction], ...)`."""
-        return (
-            np.moveaxis(array, (-2, -1), (0, 1))
-            if array.ndim == 3 + several
-            else np.moveaxis(array, (1 + several, 2 + several), (0, 1))
-        )
-
-    def plain(array: np.ndarray) -> np.ndarray:
-        return array if track > 1 else array[..., 0]
+        return np.moveaxis(array, (1 + several, 2 + several), (0, 1))
 
     absent = np.zeros_like(found["T_rl"])
-    source = np.stack([sites(plain(found[key][..., 0, 0])) for key in ("S_r", "S_d")], axis=3 + several)
-    mark = np.stack([sites(plain(found[key][..., 0, 0, :])) for key in ("M_l", "M_u")], axis=3 + several)
+    source = np.stack([sites(own.source(found[key])) for key in ("S_r", "S_d")], axis=3 + several)
+    mark = np.stack([sites(own.mark(found[key])) for key in ("M_l", "M_u")], axis=3 + several)
     turns = [[found.get(f"T_{out}{into}", absent) for into in "lu"] for out in "rd"]
-    rows_of = [np.stack([sites(plain(plain(turn))) for turn in row], axis=3 + several) for row in turns]
-    gating = None
-    if "G" in found:
-        gating = found["G"].reshape(found["G"].shape[:5]).transpose(2, 4, 1, 3, 0)
+    rows_of = [np.stack([sites(own.transition(turn)) for turn in row], axis=3 + several) for row in turns]
+    gating = own.gating(np.moveaxis(found["G"], (2, 4, 1, 3, 0), (0, 1, 2, 3, 4))) if "G" in found else None
     zero = tuple((out, into) for key, out, into in (("T_dl", "b", "a"), ("T_ru", "a", "b")) if key not in found)
     return Case(
         grid(rows, columns),
         f"grid(a = {rows}, b = {columns})",
-        _heads(found["Q"], 2) * found["Q"].shape[3] ** -0.5,
-        _heads(found["K"], 2),
-        _heads(found["V"], 2),
+        *own.inputs(found, 2),
         {
             "source": source,
             "transition": np.stack(rows_of, axis=3 + several),
             "mark": mark,
-            "direct": np.moveaxis(found["D"][..., 0, 0, 0, 0], 0, 2),
+            "direct": np.moveaxis(own.direct(found["D"]), 0, 2),
         },
         _heads(found["H"], 2),
         zero=zero,
         count=4 if several else 1,
-        track=track,
         gating=gating,
+        **own.sizes,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from stmlang.graph.dag import DAG
-from stmlang.graph.shapes import leaf_shape, query_shape, state_shapes, value_shape
+from stmlang.graph.shapes import key_shape, leaf_shape, query_shape, state_shapes, value_shape
 from stmlang.scan.expression import Index, LeafRef, Number
 from stmlang.scan.scan import Clause, Direction, Gate, Leaf, Mode, Scan
 from stmlang.scan.topology import Axis, Regular, Static, Topology, ports
@@ -51,6 +51,8 @@ def given_scan(
     key: int = 2,
     value: int = 3,
     track: int = 1,
+    writes: int = 1,
+    reads: int = 1,
     combine: str = "sum",
     normalize: str = "none",
     directional_direct: bool = False,
@@ -80,6 +82,8 @@ def given_scan(
         Mode.NONE,
         normalize,
         NOWHERE,
+        writes,
+        reads,
     )
 
 
@@ -90,7 +94,7 @@ def random_inputs(scan: Scan, graph: DAG, seed: int, scale: float = 0.6) -> dict
     initial = tuple({name: rng.normal(size=shape) for name, shape in ports.items()} for ports in state_shapes(scan, graph))
     return {
         "q": rng.normal(size=query_shape(scan, graph)),
-        "k": rng.normal(size=query_shape(scan, graph)),
+        "k": rng.normal(size=key_shape(scan, graph)),
         "v": rng.normal(size=value_shape(scan, graph)),
         "gates": gates,
         "initial": initial,

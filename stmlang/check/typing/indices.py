@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from stmlang.check.problems import listed
 from stmlang.check.typing.context import Context
-from stmlang.check.vocabulary import INDEX_WORDS
-from stmlang.scan.expression import PORT_INDICES, Index
+from stmlang.check.vocabulary import INDEX_WORDS, known_indices
+from stmlang.scan.expression import INDICES, PORT_INDICES, Index
 from stmlang.source.advice import Advice, Edit, Rewrite
 from stmlang.syntax import tree
 
@@ -25,8 +25,9 @@ def index_word(context: Context, name: tree.Name, pins: Sequence[Index] = ()) ->
             "STM2001", f"`{name.text}` is not written", name.span, "everything has a head axis, which equations leave out"
         )
     else:
-        note = f"the indices are {listed(INDEX_WORDS)}"
-        help = context.problems.near(name.text, INDEX_WORDS, at=name.span)
+        known = known_indices(INDICES, context.world.numbers)
+        note = f"the indices are {listed(known)}"
+        help = context.problems.near(name.text, known, at=name.span)
         context.error("STM2001", f"there is no index `{name.text}`", name.span, note, help=help)
     return None
 

@@ -12,7 +12,7 @@ from stmlang.check.typing.context import Context
 from stmlang.check.typing.references import gate_reference, input_reference
 from stmlang.check.typing.scope import NAMED_SIZE, Argument, NoNumber, Scope
 from stmlang.check.typing.values import Value
-from stmlang.check.vocabulary import ALLOWED, BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES
+from stmlang.check.vocabulary import ALLOWED, BUILT_IN, FEATURES, INDEX_WORDS, INPUTS, SIZES, TERM_SIZES
 from stmlang.scan.expression import PORT_INDICES, Number
 from stmlang.scan.topology import is_regular
 from stmlang.source.advice import Advice, written
@@ -33,7 +33,7 @@ def reference(context: Context, expression: tree.Reference, scope: Scope, depth:
         header = context.world.gates[name]
         return None if header is None else gate_reference(context, header, span)
     if name in INPUTS and context.world.constant is None:
-        return input_reference(name, span)
+        return input_reference(context, name, span)
     if name == "pi":
         return Value(Number(math.pi, span))
     if name in context.world.numbers and (scope.whole or name in SIZES):
@@ -108,5 +108,6 @@ def _edge_features(context: Context, span: Span) -> str:
 def _visible(context: Context, scope: Scope) -> Iterator[str]:
     """The names that a reference can have in a scope."""
     inputs = () if context.world.constant else (*INPUTS, "pi")
-    whole = (context.world.gates, context.world.numbers) if scope.whole else (SIZES,)
+    sizes = [name for name in SIZES if name not in TERM_SIZES.values() or name in context.world.numbers]
+    whole = (context.world.gates, context.world.numbers) if scope.whole else (sizes,)
     return chain(scope.parameters, *whole, inputs)

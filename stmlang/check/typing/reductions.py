@@ -12,7 +12,7 @@ from stmlang.check.typing.indices import index_word
 from stmlang.check.typing.scope import Scope
 from stmlang.check.typing.values import Value, combined
 from stmlang.check.vocabulary import ALLOWED, NORMALIZATIONS, REDUCTIONS
-from stmlang.scan.expression import INDICES, PORT_INDICES, Index, Normalize, Number, Reduce, ordered
+from stmlang.scan.expression import INDICES, STATE_INDICES, Index, Normalize, Number, Reduce, ordered
 from stmlang.source.advice import Advice, Edit, Rewrite, written
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -53,7 +53,7 @@ def _along(context: Context, call: tree.Call, scope: Scope, depth: int, required
         return None
     name = call.function.text
     if over is None:
-        state = ordered({index for index in value.free if index not in PORT_INDICES})
+        state = ordered({index for index in value.free if index in STATE_INDICES})
         if len(state) != 1:
             note = f"`{name}` runs over the only state index of its argument, which has {listed(state)}"
             help = _which(call, ordered(set(value.free)))

@@ -10,7 +10,7 @@ from stmlang.check.typing.context import Context
 from stmlang.check.typing.indices import index_word, pinned_port
 from stmlang.check.typing.scope import Header, Scope
 from stmlang.check.typing.values import Value
-from stmlang.check.vocabulary import INDEX_WORDS, INPUT_INDEX, KINDS
+from stmlang.check.vocabulary import INDEX_WORDS, KINDS, input_indices
 from stmlang.scan.expression import PORT_INDICES, Bind, Eye, GateRef, Index, InputRef, Number, ordered
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -23,10 +23,10 @@ def gate_reference(context: Context, header: Header, span: Span) -> Value:
     return _bound(GateRef(header.name, tuple(Bind(index, index) for index in header.indices), span))
 
 
-def input_reference(name: str, span: Span) -> Value:
+def input_reference(context: Context, name: str, span: Span) -> Value:
     """`q`, `k` or `v` as the layer gives it."""
-    index = INPUT_INDEX[name]
-    return _bound(InputRef(name, (Bind(index, index),), span))  # pyright: ignore[reportArgumentType]
+    bind = tuple(Bind(index, index) for index in input_indices(name, context.world.numbers))
+    return _bound(InputRef(name, bind, span))  # pyright: ignore[reportArgumentType]
 
 
 def _bound(reference: GateRef | InputRef) -> Value:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from stmlang.graph.shapes import leaf_shape, query_shape, state_shapes, value_shape
+from stmlang.graph.shapes import key_shape, leaf_shape, query_shape, state_shapes, value_shape
 from stmlang.oracle.derivative import Arguments
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import Apply, Function, inside
@@ -132,7 +132,7 @@ def random_arguments(op: CompiledScan, seed: int, values: str = "random", draw: 
     def normal(shape: tuple[int, ...]) -> Floats:
         return speckled(rng, rng.normal(size=shape), LARGE)
 
-    q, k, v = (normal(shape) for shape in (query_shape(scan, dag), query_shape(scan, dag), value_shape(scan, dag)))
+    q, k, v = (normal(shape) for shape in (query_shape(scan, dag), key_shape(scan, dag), value_shape(scan, dag)))
     if values == "kept":
         k = k / np.maximum(np.linalg.norm(k, axis=-1, keepdims=True), TINY)
     initial = tuple({name: normal(shape) for name, shape in ports.items()} for ports in state_shapes(scan, dag))

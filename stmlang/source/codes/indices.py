@@ -162,8 +162,7 @@ INDICES: dict[str, tuple[str, str]] = {
     ),
     "STM2037": (
         "cannot be read after",
-        "`read after` reads the state that a node leaves on its outgoing edges, which must be the same on all of them and "
-        "have no tracks.",
+        "`read after` reads the state that a node leaves on its outgoing edges, which must be the same on all of them.",
     ),
     "STM2038": (
         "inputs per direction",
@@ -194,5 +193,10 @@ INDICES: dict[str, tuple[str, str]] = {
         "`eye[key, key']`, or an outer product beside it, does so entry by entry, which is hardly meant. A number is a gate of "
         "its own: `a = exp(given(high = 0))`, and then `transition[key, key'] = a * (eye[key, key'] - b * k[key] * k[key'])`. "
         "A leaf that is a matrix by itself, `eye[key, key'] - linear(x)`, is not warned of.",
+    ),
+    "STM2044": (
+        "writes and reads",
+        "A node writes one key and value and reads with one query, unless the head of the scan says `writes = n` or "
+        "`reads = n`. The index `write` ranges over its keys and values, `read` over its queries and outputs.",
     ),
 }

@@ -37,7 +37,7 @@ def _form(problem: Problem) -> Factored | str:
     """The form of the transition, or why the scan is none of the delta rule."""
     if reason := needs_chain(problem):
         return reason
-    state = {name: set(problem.scan.gate(name).indices) - {"out", "in"} for name in ("source", "transition", "mark")}
+    state = {name: problem.state_of(name) for name in ("source", "transition", "mark")}
     form = sole_form(problem.scan, "transition")
     if form is None or state["transition"] != {"key", "key'"}:
         return f"it needs a transition of the form {FORM}"

@@ -29,9 +29,8 @@ def _refuses(problem: Problem) -> str | None:
     """Why the scan is none that linear attention could be."""
     if reason := needs_chain(problem):
         return reason
-    scan = problem.scan
     for name in ("source", "transition", "mark"):
-        state = set(scan.gate(name).indices) - {"out", "in"}
+        state = problem.state_of(name)
         if len(state) > 1 or not state <= {"key", "value"}:
             return f"it needs a {name} that is one number, or one per entry of key or value, not ({', '.join(sorted(state))})"
     return None

@@ -28,4 +28,6 @@ def _cost(problem: Problem, target: Target) -> Candidate:
     return level_sweep(NAME, problem, target, profile, held, min(held, counts.slots + counts.entering))
 
 
-STRATEGY = plain_strategy(NAME, "sweep over levels, one state a node", _refuses, _cost, offers=Offers(at_run_time=True))
+STRATEGY = plain_strategy(
+    NAME, "sweep over levels, one state a node", _refuses, _cost, offers=Offers(at_run_time=True, several=True)
+)

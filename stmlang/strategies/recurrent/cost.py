@@ -50,7 +50,11 @@ def _sweep(problem: Problem, target: Target, alive: int) -> Stage:
     counts, levels = problem.counts, problem.counts.levels
     state = problem.state
     per_line_edge = 2 * state * matrix_width(problem)
-    numbers = levels * (counts.step_line_edges * per_line_edge + counts.step_edges * 4 * state + counts.width * 4 * state)
+    numbers = levels * (
+        counts.step_line_edges * per_line_edge
+        + counts.step_edges * 2 * (1 + problem.writes) * state
+        + counts.width * 2 * (1 + problem.reads) * state
+    )
     touched = problem.lanes * levels * counts.step_edges * state * problem.accumulator
     return array_stage(
         target,
@@ -64,4 +68,4 @@ def _sweep(problem: Problem, target: Target, alive: int) -> Stage:
     )
 
 
-STRATEGY = plain_strategy(NAME, "sweep over topological levels", _refuses, _cost, offers=Offers(at_run_time=True))
+STRATEGY = plain_strategy(NAME, "sweep over topological levels", _refuses, _cost, offers=Offers(at_run_time=True, several=True))

@@ -6,14 +6,12 @@ On a grid the levels are its wavefronts. Any transition will do: scalar, element
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.cost.sweeps import edge_profile, step_shape
 from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.block_recurrence import grid_sweep, run_sweep
-from stmlang.lower.contractions import matmul
-from stmlang.lower.gates import apply_at_ports, write_at_ports
+from stmlang.lower.gates import apply_at_ports, port_sum, read_at_ports, write_at_ports
 from stmlang.lower.level_recurrence import edge_levels_tables, run_levels
 from stmlang.lower.merge import node_border
 from stmlang.lower.operands import Operands, lanes_of
@@ -44,27 +42,15 @@ def _run_grid(tables: Tables, operands: Operands, initial: Array, axes: tuple[in
     track = initial.shape[3]
 
     def step(node: Operands, entering: Array) -> tuple[Array, Array]:
-        leaving = _port_sum(apply_at_ports(node.transition, entering[:, None]), 2)
-        leaving = leaving + write_at_ports(node.source, node.key[:, None], node.value[:, None], track)
-        marked = _port_sum(apply_at_ports(node.mark, entering), 1)
-        return leaving, _read(node.query, marked)
+        leaving = port_sum(apply_at_ports(node.transition, entering[:, None]), 2)
+        leaving = leaving + write_at_ports(node.source, node.key, node.value, track)
+        return leaving, read_at_ports(node.mark, node.query, entering)
 
     def run_lane(blocks: Operands, slots: Array) -> tuple[Array, Array]:
         return run_sweep(tables, blocks, step, slots)
 
     outputs, final = jax.vmap(run_lane)(*jax.tree.map(lanes_of, (flat, initial)))
-    return outputs.reshape(*initial.shape[:2], *axes, outputs.shape[-1]), final.reshape(initial.shape)
-
-
-def _read(query: Array, state: Array) -> Array:
-    """`sum over track and key of q[k] C[track, k, v]`."""
-    return jnp.squeeze(matmul(query[..., None, :], state.sum(-3)), -2)
-
-
-def _port_sum(array: Array, axis: int) -> Array:
-    """The sum over an axis of ports, of which there are few."""
-    terms = [jax.lax.index_in_dim(array, k, axis, keepdims=False) for k in range(array.shape[axis])]
-    return sum(terms[1:], start=terms[0])
+    return outputs.reshape(*initial.shape[:2], *axes, *outputs.shape[2:]), final.reshape(initial.shape)
 
 
 LOWERING = direction_by_direction(_tables, _run)
