@@ -106,7 +106,9 @@ def _permitted(context: Context, header: Header, equation: tree.Equation) -> boo
     allowed = ALLOWED.get(name, INDICES)
     for index, entry in zip(header.indices, equation.indices, strict=False):
         if index not in allowed:
-            note = f"{_WHY[name]}; it can have {listed(known_indices(allowed, context.world.numbers))}"
+            known = known_indices(allowed, context.world.numbers)
+            why = f"{_WHY[name]} of the state" if name in INPUT_INDEX and len(known) > 1 else _WHY[name]
+            note = f"{why}; it can have {listed(known)}"
             context.error(
                 "STM2003", f"`{name}` cannot have the index `{index}`", entry.span, note, help=_instead(name, entry.index)
             )

@@ -5,8 +5,9 @@ from __future__ import annotations
 INDICES: dict[str, tuple[str, str]] = {
     "STM2001": (
         "not an index",
-        "The indices are `out`, `in`, `key`, `value`, `track` and the last three primed. Heads, nodes and directions are "
-        "never written. A port is not an index: an index is pinned to it, `out = rows`.",
+        "The indices are `out`, `in`, `key`, `value`, `track` and the last three primed, and `write` and `read` where the "
+        "head of the scan says `writes` and `reads`. Heads, nodes and directions are never written. A port is not an index: "
+        "an index is pinned to it, `out = rows`.",
     ),
     "STM2002": (
         "index repeated",
@@ -16,7 +17,8 @@ INDICES: dict[str, tuple[str, str]] = {
         "index that a gate cannot have",
         "`source` ranges over `out` and the state, `transition` over `out`, `in` and what acts on the state, `mark` over "
         "`in` and what reads the state, `direct` over `key` and `value`. `q` and `k` have the index `key`, `v` has "
-        "`value`. Any other gate may have any index.",
+        "`value`. With several writes or reads, `source`, `direct`, `k` and `v` may have `write`, `mark`, `direct` and `q` may "
+        "have `read`. Any other gate may have any index.",
     ),
     "STM2004": (
         "primed index alone",

@@ -80,8 +80,8 @@ LOWERING: dict[str, tuple[str, str]] = {
     ),
     "STM5206": (
         "no gating matrix",
-        "Where transitions act on state axes, or the result is normalized, no single number says what one node reads of "
-        "another.",
+        "Where gates act on keys or values, or the result is normalized, no single number says what one node reads of another. "
+        "Tracks are summed.",
     ),
     "STM5207": (
         "float64 is switched off",

@@ -60,8 +60,8 @@ NAMES: dict[str, tuple[str, str]] = {
     ),
     "STM1014": (
         "unknown setting",
-        "From outside one can set the parameters of the scan, `heads`, `key`, `value`, `track` if the state has tracks, "
-        "and the sizes of its topology. Any other name is most likely misspelt.",
+        "From outside one can set the parameters of the scan, `writes` and `reads` if it has them, `heads`, `key`, `value`, "
+        "`track` if the state has tracks, and the sizes of its topology. Any other name is most likely misspelt.",
     ),
     "STM1015": (
         "no value",
