@@ -35,7 +35,7 @@ from stmlang.syntax.write import write_file
 GENERATOR = "spec"
 """What makes these trials, in counts."""
 LONGEST, WIDEST, DEEPEST = 7, 3, 2
-"""The largest sizes that are drawn: of an axis, of heads, key, value, track and arity, of the depth of a tree."""
+"""The largest sizes that are drawn: of an axis, of heads, key, value, track, writes, reads, arity, of the depth of a tree."""
 MOST_NODES, MOST_EDGES = 8, 20
 """The same of graphs that come at run time."""
 
@@ -76,6 +76,7 @@ def _graphs(topology: Topology) -> st.SearchStrategy[tuple[Listed, ...] | None]:
 def _sizes(scan: Scan) -> dict[str, int]:
     """The names of a scan's sizes, and the largest that each is to have."""
     sizes = {"heads": WIDEST, "key": WIDEST, "value": WIDEST} | ({"track": WIDEST} if scan.track > 1 else {})
+    sizes |= {name: WIDEST for name, size in (("writes", scan.writes), ("reads", scan.reads)) if size > 1}
     for factor in _factors(scan.topology):
         match factor:
             case Regular(axes=axes):
@@ -181,6 +182,7 @@ def _head(item: tree.ScanItem, scan: Scan, settings: Values) -> tuple[tree.SizeP
     names = [parameter.name.text for parameter in item.parameters]
     if "track" in names or "track" in settings:
         known["track"] = scan.track
+    known |= {name: size for name, size in (("writes", scan.writes), ("reads", scan.reads)) if name in names}
     known |= {axis.name: axis.size for axis in _axes(scan.topology) if axis.size is not None and axis.name in names}
     known |= {name: value for name, value in settings.items() if name in names and name not in known}
     kept = [

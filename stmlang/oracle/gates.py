@@ -268,7 +268,7 @@ class Evaluator:
 
     def given(self, name: str, bind: tuple[Bind, ...]) -> Value:
         """An input as it is given, with the indices that it has in the spec."""
-        states = tuple(entry.declared for entry in bind)
+        states: tuple[Index, ...] = tuple(entry.declared for entry in bind)
         return Value(
             (),
             states,

@@ -33,6 +33,8 @@ class Circumstances:
     mode: str
     batch: int
     memory_limit: int
+    writes: int = 1
+    reads: int = 1
 
     @classmethod
     def of(cls, problem: Problem, target: Target) -> Circumstances:
@@ -53,6 +55,8 @@ class Circumstances:
             mode=problem.mode,
             batch=problem.batch,
             memory_limit=memory_limit(problem, target),
+            writes=scan.writes,
+            reads=scan.reads,
         )
 
 

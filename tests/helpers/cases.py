@@ -246,6 +246,8 @@ class Case:
     quick: bool = True
     declarations: str = ""
     files: tuple[str, ...] = ()
+    writes: int = 1
+    reads: int = 1
 
     @property
     def values(self) -> str:
@@ -255,7 +257,8 @@ class Case:
     @property
     def text(self) -> str:
         track = ", track = 3" if "track" in self.body else ""
-        sizes = f"heads = {self.heads}, key = {self.key}, value = {self.value}{track}"
+        terms = "".join(f", {name} = {size}" for name, size in (("writes", self.writes), ("reads", self.reads)) if size > 1)
+        sizes = f"heads = {self.heads}, key = {self.key}, value = {self.value}{track}{terms}"
         return f"{self.declarations}\nscan test({sizes}) on {self.topology} {{\n{self.body}}}\n"
 
 

@@ -14,7 +14,7 @@ from stmlang.graph.shapes import output_shape
 from stmlang.oracle.dense import gating_by_paths, gating_matrix, solved
 from stmlang.oracle.functions import Floats
 from stmlang.oracle.gates import evaluate_gates
-from stmlang.oracle.recurrence import normalized, with_ones
+from stmlang.oracle.recurrence import apart, normalized, with_ones
 from stmlang.strategies.registry import reference_strategy
 
 FEW_EDGES, FEW_PATHS = 300, 3000
@@ -57,11 +57,11 @@ def _paths(sample: Point) -> Iterator[Comparison]:
     nodes, repeat = sample.dag.node_count, len(sample.scan.directions) if sample.scan.combine == "concat" else 1
 
     def heads(array: Floats) -> Floats:
-        return np.tile(array, (1, repeat, 1))
+        return np.tile(apart(array), (1, repeat, 1, 1))
 
     query, key, value = heads(values.query), heads(values.key), heads(with_ones(sample.scan, values.value))
-    gating = matrix.reshape(nodes, nodes, matrix.shape[-1])
-    h = np.einsum("mhk,nhk,nmh,nhv->mhv", query, key, gating, value, optimize=True)
+    gating = matrix.reshape(nodes, nodes, query.shape[1], sample.scan.writes, sample.scan.reads)
+    h = np.einsum("mhrk,nhwk,nmhwr,nhwv->mhrv", query, key, gating, value, optimize=True)
     h = normalized(sample.scan, h).reshape(output_shape(sample.scan, sample.dag))
     yield Comparison("result by paths", h, sample.result.h, sample.allowed.h)
 

@@ -36,15 +36,16 @@ class Writer:
     """Writes the equations of one scan on a layout.
 
     `constant` gates rest on nothing that differs between nodes; `positive` ones are nowhere negative. `spread` are the state
-    indices that helper gates may have.
+    indices that helper gates may have, `terms` which of `write` and `read` the scan has.
     """
 
-    def __init__(self, draw: st.DrawFn, layout: Layout, *, constant: bool, positive: bool, spread: Site) -> None:
+    def __init__(self, draw: st.DrawFn, layout: Layout, *, constant: bool, positive: bool, spread: Site, terms: Site) -> None:
         self._draw = draw
         self.layout = layout
         self.constant = constant
         self.positive = positive
-        self._spread = spread
+        self._spread = (*spread, *terms)
+        self._terms = terms
         self._helpers: list[Helper] = []
         self._named = 0
         self.equations: list[str] = []
@@ -149,9 +150,13 @@ class Writer:
     def _input(self, site: Site) -> str:
         """An entry of query, key or value, or the mean of all."""
         name = self.pick(("k", "q", "v"))
-        axis = "value" if name == "v" else "key"
-        options = [f"{name}[{index}]" for index in site if index.rstrip("'") == axis]
-        return self.pick([*options, f"mean({name}, over = {axis})"])
+        axis, term = "value" if name == "v" else "key", "read" if name == "q" else "write"
+        mean = f"mean({name}, over = {axis})"
+        if term in self._terms and term not in site:
+            return f"mean({mean}, over = {term})"
+        lead = f"{term}, " if term in self._terms else ""
+        options = [f"{name}[{lead}{index}]" for index in site if index.rstrip("'") == axis]
+        return self.pick([*options, mean])
 
     def bounded(self, site: Site, depth: int, positive: bool) -> str:
         """A value in [-1, 1], or in [0, 1]; operations nest up to so deep."""

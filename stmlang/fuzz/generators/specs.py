@@ -19,6 +19,8 @@ MODES = ("auto", "none", "P", "D")
 FEW_PATHS = 64
 """Up to so many paths between two nodes may all have entries of one: more are scaled, or the sums would say little."""
 PRIME = "'"
+TERMS = (0, 0, 0, 0, 1, 2, 3)
+"""How many writes and reads a node has; 0 stands for a head that says nothing of them."""
 MOST_SCANS = 300
 """Directions times nodes, at most: an oracle goes through them one by one."""
 
@@ -37,6 +39,14 @@ class Style:
     key: int
     value: int
     track: int
+    writes: int
+    reads: int
+    """0 where the head says nothing of them."""
+
+    @property
+    def terms(self) -> Site:
+        """Which of the indices of writes and reads there are."""
+        return (*(("write",) if self.writes else ()), *(("read",) if self.reads else ()))
 
     @property
     def positive(self) -> bool:
@@ -77,11 +87,13 @@ def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
         constant=state == "scalar" and draw(st.sampled_from((False, False, True))),
         normalize=draw(st.sampled_from(normalizations)),
         mode=draw(st.sampled_from(MODES)),
-        read_after=state != "track" and draw(st.sampled_from((False, False, True))),
+        read_after=draw(st.sampled_from((False, False, True))),
         heads=draw(st.integers(1, 3)),
         key=draw(st.integers(1, 3)),
         value=draw(st.integers(1, 4)),
         track=draw(st.integers(2, 3)) if state == "track" else 1,
+        writes=draw(st.sampled_from(TERMS)),
+        reads=draw(st.sampled_from(TERMS)),
     )
 
 
@@ -158,7 +170,8 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
     def factor(positive: bool) -> str:
         return writer.helper(writer.subset(ends), lambda site: writer.bounded(site, 1, positive), positive)
 
-    match writer.pick(("key", "given", "linear", *(("free",) if style.mode != "none" and not style.positive else ()))):
+    forms = ("key", "given", "linear", *(("free",) if style.mode != "none" and not style.positive else ()))
+    match writer.pick(("given", "linear") if style.writes else forms):
         case "free":
             u = "k"
         case "key":
@@ -204,7 +217,8 @@ def _source(writer: Writer, style: Style) -> None:
         return f"{text} * {writer.share(site)}" if "out" in site and writer.maybe() else text
 
     ends = writer.subset(("out",)) if style.out else ()
-    writer.equate("source", (*ends, *writer.subset(style.axes)), value)
+    writes = writer.subset([term for term in style.terms if term == "write"])
+    writer.equate("source", (*ends, *writer.subset(style.axes), *writes), value)
 
 
 def _readings(writer: Writer, style: Style) -> None:
@@ -214,9 +228,10 @@ def _readings(writer: Writer, style: Style) -> None:
     if writer.maybe():
         matrix = ("key'",) if style.state in ("matrix", "delta") and writer.maybe() else ()
         axes = ("key", *matrix, *writer.subset(style.axes[1:])) if matrix else writer.subset(style.axes)
-        writer.equate("mark", (*writer.subset(("in",)), *axes), lambda site: _value(writer, site))
+        reads = writer.subset([term for term in style.terms if term == "read"])
+        writer.equate("mark", (*writer.subset(("in",)), *reads, *axes), lambda site: _value(writer, site))
     if writer.maybe():
-        axes = writer.subset([axis for axis in style.axes if axis != "track"])
+        axes = writer.subset([*(axis for axis in style.axes if axis != "track"), *style.terms])
         writer.equation("direct", axes, {}, lambda site: writer.bounded(site, 2, False))
 
 
@@ -279,7 +294,7 @@ def written(draw: st.DrawFn, kinds: Sequence[str] | None = None, scalar: bool | 
     layout = draw(topologies(kinds))
     style = draw(_styles(layout, scalar))
     spread = style.axes if style.state != "track" else style.axes[1:]
-    writer = Writer(draw, layout, constant=style.constant, positive=style.positive, spread=spread)
+    writer = Writer(draw, layout, constant=style.constant, positive=style.positive, spread=spread, terms=style.terms)
     writer.helpers()
     _transition(writer, style)
     _source(writer, style)
@@ -292,6 +307,8 @@ def written(draw: st.DrawFn, kinds: Sequence[str] | None = None, scalar: bool | 
 def _text(style: Style, writer: Writer, body: Sequence[str]) -> str:
     sizes = f"heads = {style.heads}, key = {style.key}, value = {style.value}"
     sizes += f", track = {style.track}" if style.state == "track" else ""
+    sizes += f", writes = {style.writes}" if style.writes else ""
+    sizes += f", reads = {style.reads}" if style.reads else ""
     sizes += ", gamma = 0.9" if "gamma" in writer.used else ""
     lines = "".join(f"    {line}\n" for line in body)
     definitions = DEFINITIONS if "def" in writer.used else ""

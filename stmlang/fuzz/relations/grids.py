@@ -173,7 +173,8 @@ def embedded(instance: Instance, before: Sequence[int], after: Sequence[int]) ->
     masked = np.broadcast_to(inside[..., None], (*sizes, scan.heads))
     if any(gate.name == "k" for gate in scan.gates):
         return Instance(_key_within(larger), dag, Given(arguments.inputs, arguments.leaves | {WITHIN: masked}, initial))
-    key = arguments.inputs["k"] * masked[..., None]
+    key = arguments.inputs["k"]
+    key = key * masked.reshape(*masked.shape, *(1,) * (key.ndim - masked.ndim))
     return Instance(larger, dag, Given(arguments.inputs | {"k": key}, arguments.leaves, initial))
 
 

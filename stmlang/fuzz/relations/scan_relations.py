@@ -130,7 +130,7 @@ def sum_of_directions(trial: Trial, way: Way) -> Finding | None:
         alone = [alone[0], *(replace(single, scan=_without_direct(single.scan)) for single in alone[1:])]
     each = [evaluate(single, way) for single in alone]
     results = [outcome.h for outcome in each]
-    h = np.sum(results, axis=0) if scan.combine == "sum" else np.concatenate(results, axis=-2)
+    h = np.sum(results, axis=0) if scan.combine == "sum" else np.concatenate(results, axis=len(instance.dag.node_shape))
     expected = Outcome(h, tuple(outcome.state[0] for outcome in each))
     return same("sum of directions", way, original.outcome, expected, original.rounding)
 
