@@ -80,7 +80,7 @@ def test_library(name: str) -> None:
 
 def test_the_library_holds_what_the_readme_names() -> None:
     grids = {"chain", "image_p", "image_d", "image_p_reference", "volume_p", "volume_d"}
-    wanted = grids | {"tree", "dag_p", "dag_d", "graph_p", "graph_d"}
+    wanted = grids | {"chain_tracking", "image_tracking", "tree", "dag_p", "dag_d", "graph_p", "graph_d"}
     assert {f"plstm/{name}" for name in wanted} <= set(library_specs())
     assert {"gates", "chain/deltanet", "chain/gla", "chain/mlstm"} <= set(library_specs())
 

@@ -220,6 +220,8 @@ LIBRARY = {
     "plstm/graph_d": "inserted D",
     "plstm/tree": "proved D",
     "plstm/chain": "proved P",
+    "plstm/chain_tracking": "proved P",
+    "plstm/image_tracking": "proved P",
     "plstm/image_p_reference": "unbounded by request",
     "chain/deltanet": "proved P",
     "chain/gla": "proved P",
