@@ -183,3 +183,23 @@ def test_a_graph_without_edges() -> None:
     op = stmlang.compile(text, strategy="parallel")
     layer = stmlang.nn.ScanLayer(op, dim=4, key=jax.random.key(0), edge_dim=3)
     assert layer(jnp.ones((3, 4)), edge_features=jnp.zeros((0, 3))).shape == (3, 4)
+
+
+@pytest.mark.parametrize("gate", [None, "silu"])
+def test_nodes_that_write_and_read_several_times(gate: str | None) -> None:
+    """Each key, value, query and output has weights of its own, and each output is normalized by itself."""
+    op = stmlang.compile("std:plstm/chain_tracking", time=5, heads=2, key=3, value=4, track=2, writes=3, reads=2)
+    layer = ScanLayer(op, DIM, key=jax.random.key(0), gate=gate)
+    shapes = [part.weight.shape for part in (layer.query, layer.key, layer.value)]
+    assert shapes == [(2, 2, 3, DIM), (2, 3, 3, DIM), (2, 3, 4, DIM)]
+    assert (layer.norm.scale.shape, layer.out.shape) == ((2, 2, 4), (DIM, 2, 2, 4))
+    x = jax.random.normal(jax.random.key(1), (5, DIM))
+    query, key, value = (jnp.einsum("td,hswd->thsw", x, part.weight) for part in (layer.query, layer.key, layer.value))
+    mixed = op.reference(query / np.sqrt(3), key, value, layer.gates(x))
+    mixed = mixed / np.sqrt((mixed**2).mean(-1, keepdims=True) + 1e-5)
+    if layer.gate is not None:
+        mixed = mixed * np.asarray(jax.nn.silu(jnp.einsum("td,hrvd->thrv", x, layer.gate.weight)))
+    expected = np.einsum("thrv,dhrv->td", mixed, np.asarray(layer.out, np.float64))
+    np.testing.assert_allclose(call(layer, x), expected, atol=2e-4 * np.abs(expected).max())
+    gradient = eqx.filter_grad(lambda layer: jnp.sum(call(layer, x) ** 2))(layer)
+    assert all(np.any(leaf) for leaf in (gradient.query.weight, gradient.key.weight, gradient.value.weight, gradient.out))

@@ -66,6 +66,15 @@ def test_unbatched_and_fixed(op: CompiledScan, tmp_path: Path, size: int | None)
     assert code(error) == "STM5312"
 
 
+def test_several_writes_and_reads_go_in_and_out(tmp_path: Path) -> None:
+    op = stmlang.compile("std:plstm/image_tracking", rows=2, cols=3, heads=1, key=3, value=2, track=2, writes=3)
+    op.export(tmp_path / "op.stmx")
+    loaded, arguments = stmlang.load(tmp_path / "op.stmx"), batch(op, 2)
+    h = loaded(*arguments)
+    assert h.shape == (2, 2, 3, 1, 2, 2)
+    np.testing.assert_allclose(h, jax.vmap(op)(*arguments), atol=1e-6)
+
+
 def test_states_go_in_and_out(tmp_path: Path) -> None:
     op = stmlang.compile("std:plstm/chain", time=5, key=3, value=2)
     op.export(tmp_path / "op.stmx", with_state=True)
