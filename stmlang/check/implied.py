@@ -68,7 +68,7 @@ def _read(
         return None
     indices: tuple[Index, ...] = tuple(index for index in header.indices if index != "out")
     value = _left(name, header, names[0], track, place)
-    kept = tuple(index for index in indices if index in free_indices(value))
+    kept: tuple[Index, ...] = tuple(index for index in indices if index in free_indices(value))
     return Implied(Header(name, kept, place), value, {header.name: place})
 
 
