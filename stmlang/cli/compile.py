@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--with-state", action="store_true", help="let the artifact take an initial state and return the final one"
     )
+    parser.add_argument("--step", action="store_true", help="let the artifact hold the step of a chain or grid too")
     add_json(parser)
 
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         compiled = compile_spec(arguments, batch if isinstance(batch, int) else 1)
         platform = compiled.plan.target.platform
         say_now(f"lowering {compiled.plan.chosen.candidate.label} for {platform}")
-        compiled.export(output, platforms=(platform,), batch=batch, with_state=arguments.with_state)
+        compiled.export(output, platforms=(platform,), batch=batch, with_state=arguments.with_state, step=arguments.step)
     summary: dict[str, Any] = {
         "artifact": str(output),
         "bytes": output.stat().st_size,
@@ -53,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         "dtype": arguments.dtype,
         "batch": batch,
         "with_state": arguments.with_state,
+        "step": arguments.step,
         "strategy": compiled.plan.strategy,
         "config": compiled.plan.config,
         "predicted_seconds": compiled.plan.chosen.seconds,

@@ -69,6 +69,7 @@ def _of_scan(description: dict[str, Any]) -> list[Row]:
         ("scan", [f"{description['scan']}, of `{description['source']}`"]),
         ("data type", [signature["dtype"]]),
         ("states", ["takes an initial state and returns the final one" if description["with_state"] else "starts from zero"]),
+        ("step", ["goes step by step too"] if description["step"] else []),
         ("strategy", [_strategy(description)]),
         ("takes", shapes["inputs"]),
         ("gates", shapes["gates"]),

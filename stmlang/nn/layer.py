@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, Literal, cast, get_args
 
@@ -32,12 +32,18 @@ from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
-from stmlang.runtime.options import word
+from stmlang.runtime.options import node_shape, word
 from stmlang.runtime.signature import call_error, flag, jax_type, widest
+from stmlang.runtime.steps import require_advance
+from stmlang.runtime.stream import ScanStream
 
 NONE_GIVEN: Mapping[str, Array] = {}
 Activation = Literal["silu", "sigmoid", "gelu", "relu", "tanh"]
 Norm = Callable[[Array], Array]
+Scanned = tuple[Array, Any]
+"""What a scan gives, `(*nodes, head, value)`, and the state behind it, None where it was not asked for."""
+Scanning = Callable[[CompiledScan, Array, Array, Array, dict[str, Array], Array | None], Scanned]
+"""A way to run a scan on query, key, value, gates and a mask."""
 
 
 class Projection(eqx.Module):
@@ -82,6 +88,10 @@ class ScanLayer(eqx.Module):
     *States.* `layer(x, initial=state, return_state=True)` hands a sequence on: it starts from a state, zero if none is given,
     and returns the pair of `y` and the final state, both in the layout of the scan's `signature.initial`: for each direction a
     dictionary with an array for each port.
+
+    *Steps.* `y, state = layer.step(state, x)` is the next node of a chain, `x: (dim,)`, the next row of a grid, or the next
+    node of a tree or DAG, from `state = layer.init_state()` on; `layer.prefill(state, x)` takes many at once. Both are equal to
+    the whole pass to rounding. See `CompiledScan.step`.
 
     *Masks.* `layer(x, mask=mask)`, `mask: (*nodes)` true for the nodes that count, on chains and grids: the result is that of
     the shorter chain, or of the image in a corner of the grid, in value and gradient, and zero at the other nodes. What `x`
@@ -168,41 +178,116 @@ class ScanLayer(eqx.Module):
         does not fit, naming both sides.
         """
         return_state = flag("return_state", return_state)
-        nodes = require_floats("x", x).shape[:-1]
-        bucketed = isinstance(self.op, OpenScan) and bool(self.op.lengths)
-        if isinstance(self.op, OpenScan) and bucketed:
-            given = {name: self.op.pad(array)[0] for name, array in given.items()}
-            x, mask = self.op.pad(x, mask)
-        y, state = self._mixed(x, edge_features, end_features, given, on, initial, return_state, mask)
-        y = self._dropped(y[tuple(slice(size) for size in nodes)] if bucketed else y, key)
+
+        def scanned(op: CompiledScan, q: Array, k: Array, v: Array, gates: dict[str, Array], mask: Array | None) -> Scanned:
+            found = op(q, k, v, gates, initial, return_state, mask)
+            return found if return_state else (found, None)
+
+        states = return_state or initial is not None
+        y, state = self._filled(scanned, x, edge_features, end_features, given, on, mask, key, states=states)
         return (y, state) if return_state else y
 
-    def _mixed(
+    def init_state(self, initial: State | None = None, *, nodes: Sequence[int] = (), on: CompiledScan | None = None) -> Any:
+        """The state before the first step: zero, or what a whole pass has left. Where a grid has no sizes yet, `nodes` are
+        those of its axes but the first. Raises SpecError (STM5211) for a scan that runs against its steps."""
+        return self._stream(node_shape(nodes), on).init_state(initial)
+
+    def step(
         self,
+        state: Any,
+        x: Float[Array, "*row dim"],
+        *,
+        edge_features: Float[Array, "edges edge_dim"] | None = None,
+        given: Mapping[str, Array] = NONE_GIVEN,
+        on: CompiledScan | None = None,
+        advance: Bool[Array, ""] | bool | None = None,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[Float[Array, "*row dim"], Any]:
+        """`y` of the next node, or of the next row of a grid, and the state behind it.
+
+        `x` and leaves that are `given` are those of a call without its first axis. On trees, DAGs and products `x: (dim,)` is
+        that of one node, `given` what `step_arguments` of the scan takes from arrays of the whole graph, and `edge_features`
+        are those of all edges. Where `advance` is false nothing happens: `y` is zero, and the state stays.
+        """
+        x = require_floats("x", x)
+        stream, advance = self._stream(x.shape[:-1], on), require_advance(advance)
+        one = CompiledScan(stream.tables_at(state), stream.compilation)
+        lifted, edges = stream.lifted(state, given), stream.edges_at(state, edge_features)
+
+        def scanned(_: CompiledScan, q: Array, k: Array, v: Array, gates: dict[str, Array], mask: Array | None) -> Scanned:
+            del mask
+            h, behind = stream.stepped(state, {"q": q, "k": k, "v": v}, gates, advance=advance)
+            return h[None], behind
+
+        y, state = self._mixed(scanned, one, x[None], edges, None, lifted, None)
+        y = self._dropped(y[0], key)
+        return (y if advance is None else jnp.where(advance, y, jnp.zeros_like(y))), state
+
+    def prefill(
+        self,
+        state: Any,
+        x: Float[Array, "*nodes dim"],
+        *,
+        given: Mapping[str, Array] = NONE_GIVEN,
+        mask: Bool[Array, "*nodes"] | None = None,
+        key: PRNGKeyArray | None = None,
+    ) -> tuple[Float[Array, "*nodes dim"], Any]:
+        """Many steps of a chain or grid at once, as one call, from a state of steps to another: those of a prompt, say."""
+
+        def scanned(op: CompiledScan, q: Array, k: Array, v: Array, gates: dict[str, Array], mask: Array | None) -> Scanned:
+            return op.prefill(state, q, k, v, gates, mask)
+
+        return self._filled(scanned, x, None, None, given, None, mask, key, states=True)
+
+    def _stream(self, row: Sequence[int], on: CompiledScan | None) -> ScanStream:
+        op = self.op
+        return op.stream(*row) if isinstance(op, OpenScan) else self._op((), on).stream()
+
+    def _filled(
+        self,
+        scanned: Scanning,
         x: Array,
         edge_features: Array | None,
         end_features: Array | None,
         given: Mapping[str, Array],
         on: CompiledScan | None,
-        initial: State | None,
-        return_state: bool,
         mask: Array | None,
-    ) -> tuple[Array, State | None]:
-        """`y` before dropout, and the final state where it is asked for."""
+        key: PRNGKeyArray | None,
+        *,
+        states: bool,
+    ) -> Scanned:
+        """`y` and the state of a scan over the nodes, which are filled up to one of few sizes where that was asked for."""
+        nodes = require_floats("x", x).shape[:-1]
+        bucketed = isinstance(self.op, OpenScan) and bool(self.op.lengths)
+        if isinstance(self.op, OpenScan) and bucketed:
+            given = {name: self.op.pad(array)[0] for name, array in given.items()}
+            x, mask = self.op.pad(x, mask)
+        op = self._op(require_floats("x", x).shape[:-1], on)
         if mask is not None:
-            op = self._op(require_floats("x", x), on)
-            states = return_state or initial is not None
             mask = require_mask(op.scan, op.node_shape, mask, states=states)
-            x = _masked(x, mask)
+        y, state = self._mixed(scanned, op, x, edge_features, end_features, given, mask)
+        return self._dropped(y[tuple(slice(size) for size in nodes)] if bucketed else y, key), state
+
+    def _mixed(
+        self,
+        scanned: Scanning,
+        op: CompiledScan,
+        x: Array,
+        edge_features: Array | None,
+        end_features: Array | None,
+        given: Mapping[str, Array],
+        mask: Array | None,
+    ) -> Scanned:
+        """`y` before dropout, and the state."""
+        x = x if mask is None else _masked(x, mask)
         projections = {"query": self.query, "key": self.key, "value": self.value}
         if self.gate is not None:
             projections["gate"] = self.gate
         weights = {name: projection.weight for name, projection in projections.items()}
-        op, multiplied, gates = self._multiplied(x, weights, edge_features, end_features, given, on)
+        multiplied, gates = self._multiplied(op, x, weights, edge_features, end_features, given)
         projected = {name: projection.of(multiplied[name], op.dtype) for name, projection in projections.items()}
         query = projected["query"] * op.scan.key**-0.5
-        called = op(query, projected["key"], projected["value"], gates, initial, return_state, mask)
-        mixed, state = called if return_state else (called, None)
+        mixed, state = scanned(op, query, projected["key"], projected["value"], gates, mask)
         y = self._project(mixed, projected.get("gate"), x)
         return (y if mask is None else _masked(y, mask)), state
 
@@ -225,21 +310,21 @@ class ScanLayer(eqx.Module):
         end_features: Float[Array, "nodes edge_dim"] | None = None,
     ) -> dict[str, Array]:
         """The values of the spec's leaves at these features, by name: the `gates` that `op` takes."""
-        return self._multiplied(x, {}, edge_features, end_features, given, on)[2]
+        op = self._op(require_floats("x", x).shape[:-1], on)
+        return self._multiplied(op, x, {}, edge_features, end_features, given)[1]
 
     def _multiplied(
         self,
+        op: CompiledScan,
         x: Array,
         inputs: Mapping[str, Array],
         edge_features: Array | None,
         end_features: Array | None,
         given: Mapping[str, Array],
-        on: CompiledScan | None,
-    ) -> tuple[CompiledScan, dict[str, Array], dict[str, Array]]:
-        """The scan, the products of some more weights with `x`, and the leaves' values: each array of features is read once."""
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The products of some more weights with `x`, and the leaves' values: each array of features is read once."""
         once = end_features is x
         x = require_floats("x", x)
-        op = self._op(x, on)
         require_array("x", x, (*op.node_shape, self.dim), op)
         edges, ends = self._edges(op, edge_features, end_features)
         known = self.leaves.given(given, op)
@@ -256,7 +341,7 @@ class ScanLayer(eqx.Module):
             tables = EdgeTables.of(op)
             assert tables is not None
             by_place |= {place: by_place[place] + tables.between(at_ends[place]) for place in of_edges}
-        return op, {name: multiplied[name] for name in inputs}, self.leaves(by_place, known, op)
+        return {name: multiplied[name] for name in inputs}, self.leaves(by_place, known, op)
 
     def _edges(
         self, op: CompiledScan, edge_features: Array | None, end_features: Array | None
@@ -277,13 +362,13 @@ class ScanLayer(eqx.Module):
                 raise call_error("STM5202", message, help="leave them out, or read them in the spec: `linear(x, e[out])`")
         return None, None
 
-    def _op(self, x: Array, on: CompiledScan | None) -> CompiledScan:
-        """The scan for an input of this shape, or on the graphs that are given."""
+    def _op(self, nodes: tuple[int, ...], on: CompiledScan | None) -> CompiledScan:
+        """The scan for node arrays of this shape, or on the graphs that are given."""
         op = self.op
         if not isinstance(op, GraphScan):
             if on is not None:
                 raise call_error("STM5202", f"scan `{op.scan.name}` has its topology already", help="leave `on` out")
-            return op if isinstance(op, CompiledScan) else op.at(x.shape[:-1])
+            return op if isinstance(op, CompiledScan) else op.at(nodes)
         if on is None:
             message = f"the graphs of scan `{op.scan.name}` come at run time, and none are given"
             raise call_error("STM5202", message, help="give the scan on a batch: `layer(x, on=layer.op.at(batch))`")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from stmlang.facts import Factored, RankOne
 from stmlang.lower.operands import Deltas, Factors, Operands, factored, ragged_operands, regular_operands
@@ -38,9 +38,11 @@ def direction_inputs(
     inputs: Mapping[str, Array],
     gates: Mapping[str, Array],
     mask: Mask | None = None,
+    scales: Float[Array, "direction head"] | None = None,
 ) -> list[DirectionInputs]:
     """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as the caller gives them; a `mask`, on regular
-    topologies, says which nodes count.
+    topologies, says which nodes count; `scales` are logarithms of those at which states enter a scan that has a scale of its
+    own, one if None.
 
     Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
     of a gradient would be rounded before parts are added up.
@@ -75,7 +77,8 @@ def direction_inputs(
             operands = passing(operands, own)
         scale = None
         if applies(scan, dag.regular):
-            operands, scale = rescale(gate_context, environment, operands, dag.node_count, mask)
+            start = jnp.zeros((len(scan.directions), scan.heads), program.accumulator) if scales is None else scales
+            operands, scale = rescale(gate_context, environment, operands, dag.node_count, start, mask)
         if scan.normalize != "none":
             ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))

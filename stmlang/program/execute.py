@@ -14,9 +14,10 @@ from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import STATE_AXES, Operands, flip, input_nodes
 from stmlang.lower.strategy import Call, Result
 from stmlang.program.direction_inputs import DirectionInputs, direction_inputs
+from stmlang.program.log_stabilizer import applies
 from stmlang.program.node_mask import Mask
 from stmlang.program.program import Bundle, Program
-from stmlang.program.states import State, entering_state, leaving_state
+from stmlang.program.states import LOG_SCALE, State, at_scale_one, entering_scales, entering_state, leaving_state
 from stmlang.program.terms import as_heads, gating_of_heads, of_heads
 from stmlang.scan.expression import DENSE_INDICES
 
@@ -34,22 +35,29 @@ def run(
     initial: State | None,
     return_state: bool,
     mask: Mask | None = None,
+    scaled: bool = False,
 ) -> tuple[Array, State | None]:
     """Evaluate a scan, on the nodes that a `mask` leaves: the result `(*nodes, head, [read], value)`, zero at the others, and,
-    where asked for, the final state."""
+    where asked for, the final state; of a scan that has a scale of its own at that scale if `scaled`, else at one."""
+    scaled = scaled and applies(program.scan, program.dag.regular)
     if program.dag.node_count == 0:
-        return _nothing(program, initial, return_state)
+        return _nothing(program, initial, return_state, scaled)
     tables, inputs, gates, initial, mask = alike((tables, inputs, gates, initial, mask))
-    lanes = _with_direct(program, direction_inputs(program, tables, inputs, gates, mask))
+    scales = None if initial is None else entering_scales(program, initial)
+    lanes = _with_direct(program, direction_inputs(program, tables, inputs, gates, mask, scales))
     entering = None if initial is None else [entering_state(program, k, lane, initial) for k, lane in enumerate(lanes)]
     contexts, own_tables, operands = zip(*((lane.context, lane.tables, lane.operands) for lane in lanes), strict=True)
     summed = program.scan.combine == "sum"
     outputs, leaving = _evaluated(program, Call(contexts, own_tables, operands, entering, return_state, summed))
-    h = _combined(program, lanes, outputs)
+    h = combined(program, lanes, outputs)
     if not return_state:
         return h.astype(program.dtype), None
-    final = [_unscaled(lane, state) for lane, state in zip(lanes, leaving, strict=True)]
-    return h.astype(program.dtype), leaving_state(program, final)
+    state = leaving_state(program, leaving)
+    scale = lanes[0].scale
+    if scale is not None:
+        held = tuple({**states, LOG_SCALE: scale.final[k]} for k, states in enumerate(state))
+        state = held if scaled else at_scale_one(held)
+    return h.astype(program.dtype), state
 
 
 def _evaluated(program: Program, call: Call) -> Result:
@@ -76,22 +84,19 @@ def _with_direct(program: Program, lanes: list[DirectionInputs]) -> list[Directi
     return [lane._replace(operands=lane.operands._replace(direct=gate)) for lane in lanes]
 
 
-def _unscaled(lane: DirectionInputs, state: Array) -> Array:
-    """A final state at scale one: states are handed over as they are, however large."""
-    if lane.scale is None:
-        return state
-    return state * jnp.exp(lane.scale.final)[:, :, None, None, None, None]
-
-
-def _nothing(program: Program, initial: State | None, return_state: bool) -> tuple[Array, State | None]:
+def _nothing(program: Program, initial: State | None, return_state: bool, scaled: bool) -> tuple[Array, State | None]:
     """A scan without nodes: an empty result, and every state passes through."""
     h = jnp.zeros(output_shape(program.scan, program.dag), program.dtype)
     if not return_state:
         return h, None
-    if initial is not None:
-        return h, tuple({port: jnp.asarray(array, program.accumulator) for port, array in states.items()} for states in initial)
-    shapes = state_shapes(program.scan, program.dag, final=True)
-    return h, tuple({port: jnp.zeros(shape, program.accumulator) for port, shape in ports.items()} for ports in shapes)
+    if initial is None:
+        shapes = state_shapes(program.scan, program.dag, final=True)
+        initial = tuple({port: jnp.zeros(shape, program.accumulator) for port, shape in ports.items()} for ports in shapes)
+    state = tuple({port: jnp.asarray(array, program.accumulator) for port, array in states.items()} for states in initial)
+    if not scaled:
+        return h, at_scale_one(state)
+    one = jnp.zeros(program.scan.heads, program.accumulator)
+    return h, tuple({LOG_SCALE: one, **states} for states in state)
 
 
 def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> Array:
@@ -205,7 +210,7 @@ def _direct_term(program: Program, lane: DirectionInputs, gate: Array) -> Array:
     return contract(f"...{letters},...k,...v->...v", squeezed(gate), laid(likeness), laid(value))
 
 
-def _combined(program: Program, lanes: Sequence[DirectionInputs], outputs: Array) -> Array:
+def combined(program: Program, lanes: Sequence[DirectionInputs], outputs: Array) -> Array:
     """Directions in one or side by side, the direct term added unless the strategy did, the normalizer divided out:
     `(*nodes, head, [read], value)`."""
     summed = program.scan.combine == "sum"

@@ -120,20 +120,26 @@ class Terms(NamedTuple):
         return self.mantissa * jnp.exp(self.exponent + log)
 
 
-def running_maximum(transition: Array, source: Array) -> Array:
-    """`m[t] = max(transition[t] + m[t-1], source[t])` along the last axis from `m[-1] = 0`, never below `FLOOR`."""
+def running_maximum(transition: Array, source: Array, start: Array) -> Array:
+    """`m[t] = max(transition[t] + m[t-1], source[t])` along the last axis from `m[-1] = start`, never below `FLOOR`."""
 
     def join(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
         return a[0] + b[0], jnp.maximum(b[0] + a[1], b[1])
 
     passed, added = jax.lax.associative_scan(join, (transition, source), axis=-1)
-    return jnp.maximum(jnp.maximum(passed, added), FLOOR)
+    return jnp.maximum(jnp.maximum(passed + start[..., None], added), FLOOR)
 
 
 def rescale(
-    context: Context, environment: Environment, operands: Operands, nodes: int, mask: Array | None = None
+    context: Context,
+    environment: Environment,
+    operands: Operands,
+    nodes: int,
+    start: Float[Array, "direction head"],
+    mask: Array | None = None,
 ) -> tuple[Operands, Scale]:
-    """The operands of a chain at a scale of their own. Nodes that a mask leaves out have no part in it."""
+    """The operands of a chain at a scale of their own, on which states enter at the scale `start`. Nodes that a mask leaves out
+    have no part in it."""
     frame, directions = context.frame, context.frame.scan.directions
     gates = scaled_gates(context, environment)
     if mask is not None:
@@ -144,8 +150,9 @@ def rescale(
         for name, indices in ports.items()
     )
     direct = Terms(*(_row(laid_out(frame, (), value, (nodes,), ())) for value in gates["direct"]))
-    leaving = running_maximum(transition.log, source.log)
-    entering = jnp.concatenate([jnp.zeros_like(leaving[..., :1]), leaving[..., :-1]], axis=-1)
+    start = jax.lax.stop_gradient(start)
+    leaving = running_maximum(transition.log, source.log, start)
+    entering = jnp.concatenate([start[..., None], leaving[..., :-1]], axis=-1)
     strongest = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
     if frame.scan.combine == "sum":
         strongest = strongest.max(0, keepdims=True)

@@ -15,7 +15,32 @@ from stmlang.program.direction_inputs import DirectionInputs
 from stmlang.program.program import Program
 
 State = tuple[dict[str, Array], ...]
-"""For each direction and port the states of open edges: see `stmlang.graph.shapes.state_shapes`."""
+"""For each direction and port the states of open edges: see `stmlang.graph.shapes.state_shapes`. Of a scan that has a scale of
+its own, also `LOG_SCALE` for each direction, where they are held at one."""
+
+LOG_SCALE = "log scale"
+"""`(head,)`: states are `exp` of it times the arrays beside it. No port has a blank in its name."""
+
+
+def entering_scales(program: Program, initial: State) -> Float[Array, "direction head"] | None:
+    """The logarithms of the scales that an initial state is held at, None where it is held at one."""
+    if not any(LOG_SCALE in states for states in initial):
+        return None
+    one = jnp.zeros(program.scan.heads, program.accumulator)
+    return jnp.stack([jnp.asarray(states.get(LOG_SCALE, one), program.accumulator) for states in initial])
+
+
+def at_scale_one(state: State) -> State:
+    """The same state without a scale: numbers as they are, however large."""
+    return tuple(_at_scale_one(states) for states in state)
+
+
+def _at_scale_one(states: Mapping[str, Array]) -> dict[str, Array]:
+    scale = states.get(LOG_SCALE)
+    ports = {port: array for port, array in states.items() if port != LOG_SCALE}
+    if scale is None:
+        return ports
+    return {port: array * jnp.exp(scale).reshape(-1, *(1,) * (array.ndim - 1)) for port, array in ports.items()}
 
 
 def _edge_state(program: Program) -> tuple[int, int, int]:
@@ -53,6 +78,7 @@ def _by_port(dag: DAG, edges: np.ndarray) -> np.ndarray:
 
 
 def leaving_state(program: Program, leaving: Sequence[Array]) -> State:
+    """The states that leave each bundle, by direction and port."""
     states: list[dict[str, Array]] = []
     for bundle, (context, stacked) in enumerate(zip(program.contexts, leaving, strict=True)):
         for k in range(stacked.shape[0]):

@@ -11,6 +11,9 @@ and, where the kind is "scan",
     tables.npz       index tables, the program's first arguments
     plan.json        the plan, with every candidate that was weighed
     source.stm       the spec as written
+    step.bin         if it holds the step: its program, that for reading, and its tables
+    step.mlir
+    step.npz
 
 where it is "model",
 
@@ -28,12 +31,14 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 import jax
 import jax.export
@@ -44,7 +49,7 @@ from jaxtyping import Array
 from stmlang.graph.shapes import Shape
 from stmlang.plan.store import plan_json
 from stmlang.program.execute import run
-from stmlang.program.states import State
+from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.archive import LARGEST
 from stmlang.runtime.compilation import Compilation
 from stmlang.runtime.options import export_batch, file_path
@@ -54,11 +59,22 @@ from stmlang.source.writing import require_place, written_whole
 
 FORMAT = 2
 MEMBERS = ("program.bin", "program.mlir", "tables.npz", "plan.json", "source.stm")
+STEP_MEMBERS = {"program.bin": "step.bin", "program.mlir": "step.mlir", "tables.npz": "step.npz"}
+"""Where the step of a scan is, by what it is called where it is the scan."""
 MODEL_MEMBERS = ("program.bin", "program.mlir", "weights.npz", "graphs.json")
 STORED = ("weights.npz",)
 """Members that are numbers, which would take time to pack and not become much smaller."""
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "cuda": "cuda", "rocm": "rocm", "tpu": "tpu"}
 EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+class RowSteps(Protocol):
+    """A chain or grid step by step, a pytree of index tables: `stmlang.runtime.row_stream.RowStream`."""
+
+    @property
+    def signature(self) -> Signature: ...
+
+    def step(self, state: State, q: Array, k: Array, v: Array, gates: Mapping[str, Array]) -> tuple[Array, State]: ...
 
 
 def export(
@@ -68,12 +84,14 @@ def export(
     platforms: Sequence[str] | None = None,
     batch: int | Literal["symbolic"] | None = "symbolic",
     with_state: bool = False,
+    stream: RowSteps | None = None,
 ) -> None:
     """Write a scan with its index tables as an artifact, atomically.
 
     `platforms` defaults to the target's; a machine without a GPU can export for one. `batch` is a size, "symbolic" for any, or
-    None for an unbatched program. With `with_state` the program takes an initial state and returns the final one. A scan
-    compiled for training can be differentiated once after loading.
+    None for an unbatched program. With `with_state` the program takes an initial state and returns the final one. With
+    `stream`, the scan step by step, the artifact holds its step too. A scan compiled for training can be differentiated once
+    after loading.
 
     Raises SpecError: STM5010 for options that are none, STM5301 for an unknown platform, STM5302 where the file cannot be
     written.
@@ -86,10 +104,14 @@ def export(
     order = 1 if plan.circumstances.mode == "training" else 0
     members = {
         **program_members(exported, order),
-        "tables.npz": npz([np.asarray(table) for table in jax.tree.leaves(tables)]),
+        "tables.npz": _stored_tables(tables),
         "plan.json": plan_json(plan, indent=1).encode(),
         "source.stm": scan.span.file.text.encode(),
     }
+    if stream is not None:
+        step = program_members(_exported_step(stream, names, batch), order)
+        step["tables.npz"] = _stored_tables(stream)
+        members |= {STEP_MEMBERS[name]: content for name, content in step.items()}
     manifest = {
         "kind": "scan",
         "scan": scan.name,
@@ -99,6 +121,7 @@ def export(
         "with_state": with_state,
         "differentiable": order > 0,
         "signature": _signature_dict(compilation.signature),
+        "step": None if stream is None else _signature_dict(_with_scale(stream.signature)),
     }
     write_artifact(target, manifest, exported, members)
 
@@ -156,22 +179,51 @@ def _exported(
     batch: int | Literal["symbolic"] | None,
     with_state: bool,
 ) -> jax.export.Exported:
-    program, structure = compilation.program, cast(Any, jax.tree.structure(tables))
+    program = compilation.program
 
-    def call(leaves: list[Array], inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
-        def single_call(inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
-            bundles = jax.tree.unflatten(structure, leaves)
-            h, final = run(program, bundles, inputs, gates, state[0] if state else None, with_state)
-            return (h, final) if with_state else h
+    def single_call(bundles: Any, inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
+        h, final = run(program, bundles, inputs, gates, state[0] if state else None, with_state)
+        return (h, final) if with_state else h
 
-        return single_call(inputs, gates, *state) if batch is None else jax.vmap(single_call)(inputs, gates, *state)
+    return _exported_call(single_call, tables, compilation.signature, platforms, batch, with_state)
+
+
+def _exported_step(stream: RowSteps, platforms: Sequence[str], batch: int | Literal["symbolic"] | None) -> jax.export.Exported:
+    def single_call(stream: RowSteps, inputs: dict[str, Array], gates: dict[str, Array], state: State) -> Any:
+        return stream.step(state, inputs["q"], inputs["k"], inputs["v"], gates)
+
+    return _exported_call(single_call, stream, _with_scale(stream.signature), platforms, batch, True)
+
+
+def _exported_call(
+    single_call: Callable[..., Any],
+    tables: Any,
+    signature: Signature,
+    platforms: Sequence[str],
+    batch: int | Literal["symbolic"] | None,
+    with_state: bool,
+) -> jax.export.Exported:
+    """A function of tables, inputs, gates and, with states, one of them, over a batch."""
+    structure = cast(Any, jax.tree.structure(tables))
+
+    def call(leaves: list[Array], *arguments: Any) -> Any:
+        known = partial(single_call, jax.tree.unflatten(structure, leaves))
+        return known(*arguments) if batch is None else jax.vmap(known)(*arguments)
 
     lead: tuple[Any, ...] = ()
     if batch is not None:
         lead = tuple(jax.export.symbolic_shape("batch")) if batch == "symbolic" else (batch,)
     with without_locations():
         exporter = jax.export.export(jax.jit(call), platforms=list(platforms))
-        return exporter(*arguments_of(compilation.signature, jax.tree.leaves(tables), lead, with_state))
+        return exporter(*arguments_of(signature, jax.tree.leaves(tables), lead, with_state))
+
+
+def _with_scale(signature: Signature) -> Signature:
+    """The signature of a step with the logarithm of a scale among the ports, where states are held at one."""
+    if signature.scale is None:
+        return signature
+    held = tuple({**ports, LOG_SCALE: signature.scale} for ports in signature.initial)
+    return replace(signature, initial=held, final=held, scale=None)
 
 
 def arguments_of(signature: Signature, tables: Sequence[Any], lead: tuple[Any, ...], with_state: bool) -> tuple[Any, ...]:
@@ -214,6 +266,10 @@ def npz(tables: Sequence[np.ndarray]) -> bytes:
             np.lib.format.write_array(content, table, allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{number:06d}.npy", EPOCH), content.getvalue())
     return buffer.getvalue()
+
+
+def _stored_tables(tables: Any) -> bytes:
+    return npz([np.asarray(table) for table in jax.tree.leaves(tables)])
 
 
 def _versions() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
@@ -25,6 +25,7 @@ from stmlang.strategies.registry import gating_strategy, reference_strategy
 
 LARGEST_CONSTANT = 1 << 16
 """Bytes of index tables that may be constants of a program."""
+Tables = TypeVar("Tables")
 SITE_BYTES = 12
 """Bytes of tables for each edge of a graph that is not regular, at the least."""
 
@@ -134,6 +135,11 @@ class Compilation:
         strategy = gating_strategy() if needs_scalar_gates(problem) is None else reference_strategy()
         return Program(problem, dag, Choice(strategy.name, NoSettings()))
 
+    def planned_for(self, scan: Scan) -> Compilation:
+        """Another scan, such as this one on fewer nodes, for the same target and calls. Raises SpecError where none fits."""
+        prepared = prepare(scan, Call.of(self.program.problem))
+        return compilation_of(prepared, plan_problem(prepared.problem, Request(tuned=False), self.plan.target, None))
+
     @property
     def at_run_time(self) -> bool:
         """Whether `program.dag` is but one of the graphs that the program is for."""
@@ -145,6 +151,12 @@ def compilation_of(prepared: Prepared, plan: Plan, request: Request | None = Non
     program = program_of(prepared, plan.chosen.candidate.choice)
     signature = Signature.of(prepared.facts.scan, prepared.dag, prepared.problem.dtype)
     return Compilation(prepared.declared, prepared.facts, plan, program, signature, request)
+
+
+def on_device(tables: Tables) -> Tables:
+    """Tables as JAX arrays: real ones even while a call is traced, since they outlive the trace."""
+    with jax.ensure_compile_time_eval():
+        return jax.device_put(tables)  # `jnp.asarray` compiles a program for every shape that it has not seen yet
 
 
 def _restored(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -29,15 +29,18 @@ from stmlang.program.execute import gating, run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import State
 from stmlang.runtime.artifact import export
-from stmlang.runtime.compilation import Compilation, compilation_of
+from stmlang.runtime.compilation import Compilation, compilation_of, on_device
 from stmlang.runtime.listen import listen
 from stmlang.runtime.masks import require_mask
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import node_shape, positive, whole_number, word
 from stmlang.runtime.planned import call_scan
+from stmlang.runtime.row_stream import RowStream
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag, mapped
+from stmlang.runtime.stream import ScanStream, stream_of
 from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
+from stmlang.scan.topology import kind_of
 from stmlang.source import short
 from stmlang.source.diagnostic import UnavailableError
 
@@ -92,17 +95,30 @@ class CompiledScan(eqx.Module):
 
         Raises SpecError (STM52xx) for missing, unknown or misshapen arguments.
         """
+        h, state = self._call(q, k, v, gates, initial, flag("return_state", return_state), mask)
+        return (h, state) if return_state else h
+
+    def _call(
+        self,
+        q: Array,
+        k: Array,
+        v: Array,
+        gates: Mapping[str, Array],
+        initial: State | None,
+        return_state: bool,
+        mask: Array | None,
+        *,
+        scaled: bool = False,
+    ) -> tuple[Array, State | None]:
         inputs = {"q": q, "k": k, "v": v}
-        return_state = flag("return_state", return_state)
         check_arguments(self.signature, inputs, gates, initial, padded=self.compilation.at_run_time)
         start = None if initial is None else tuple(dict(state) for state in initial)
         compilation, tables = self.compilation, self.tables
         if mask is not None:
             mask = require_mask(self.scan, self.node_shape, mask, states=return_state or initial is not None)
             if compilation.maskable is not compilation.program:
-                tables = _device(compilation.maskable.tables)
-        h, state = call_scan(compilation, tables, (inputs, dict(gates), start, mask), return_state)
-        return (h, state) if return_state else h
+                tables = on_device(compilation.maskable.tables)
+        return call_scan(compilation, tables, (inputs, dict(gates), start, mask), return_state, scaled)
 
     def gating_matrix(
         self, gates: Mapping[str, Array], q: Array | None = None, k: Array | None = None, v: Array | None = None
@@ -128,7 +144,7 @@ class CompiledScan(eqx.Module):
             for name, shape in self.signature.inputs.items()
         }
         check_arguments(self.signature, inputs, gates, None, padded=self.compilation.at_run_time)
-        tables = self.tables if program is self.compilation.program else _device(program.tables)
+        tables = self.tables if program is self.compilation.program else on_device(program.tables)
         return cast(Array, _gating(program, tables, inputs, dict(gates)))
 
     def _whole(self) -> Program:
@@ -170,6 +186,62 @@ class CompiledScan(eqx.Module):
             state = [{port: np.asarray(array, np.float64) for port, array in ports.items()} for ports in initial]
         scan = self.compilation.declared if flag("declared", declared) else self.scan
         return reference(scan, self.dag, query, key, value, leaves, state)
+
+    def stream(self) -> ScanStream:
+        """This scan step by step: a grid row by row along its first axis, any other topology node by node.
+
+        `init_state`, `step`, `final_state` and `step_arguments` are its methods, and can be called on the scan just as well. It
+        is a pytree of index tables: given to a compiled function as an argument, they are arguments of its program. Raises
+        SpecError (STM5211) for a scan that runs against its steps.
+        """
+        if not self.compilation.at_run_time:
+            return stream_of(self.compilation)
+        return self._stream
+
+    @cached_property
+    def _stream(self) -> ScanStream:
+        sites = self.tables[0].sites
+        return stream_of(self.compilation, self.dag, None if sites is None else sites.mask)
+
+    def init_state(self, initial: State | None = None) -> Any:
+        """The state before the first step: see `RowStream.init_state` and, on trees, DAGs and products, `NodeStream`'s."""
+        return self.stream().init_state(initial)
+
+    def step(self, state: Any, q: Array, k: Array, v: Array, gates: Mapping[str, Array], **options: Any) -> tuple[Array, Any]:
+        """The result of the next node, or the next row of a grid, and the state behind it.
+
+        Equal to a whole pass to rounding, in memory of one state, and compiled once. Arrays are those of a call without its
+        first axis: on a chain `q: (head, key)`, on a grid `(*other axes, head, key)`; on trees, DAGs and products those of one
+        node, which `step_arguments` takes from those of all. Options and errors: `RowStream.step` and `NodeStream.step`.
+        """
+        return self.stream().step(state, q, k, v, gates, **options)
+
+    def final_state(self, state: Any) -> State:
+        """What a whole pass over all steps so far hands over, on a grid for its first axis."""
+        return self.stream().final_state(state)
+
+    def step_arguments(self, step: Any, q: Array, k: Array, v: Array, gates: Mapping[str, Array]) -> tuple[Any, ...]:
+        """Of the arrays of a call what the step of a number, which may be traced, takes: `q, k, v, gates`."""
+        return self.stream().arguments(step, q, k, v, gates)
+
+    def prefill(
+        self, state: Any, q: Array, k: Array, v: Array, gates: Mapping[str, Array], mask: Bool[Array, "*nodes"] | None = None
+    ) -> tuple[Array, Any]:
+        """All steps at once, as a whole pass: the result, and the state behind the last of them. On chains `mask` says which
+        nodes count. Raises SpecError (STM5211) for a tree, DAG or product, whose steps have one beginning and one end."""
+        stream = self._rows()
+        initial = stream.whole_state(state, self.signature)
+        h, final = self._call(q, k, v, gates, initial, True, mask, scaled=True)
+        assert final is not None
+        return h, stream.of_whole(final)
+
+    def _rows(self) -> RowStream:
+        """The scan row by row. Raises SpecError (STM5211) for a tree, DAG or product."""
+        stream = self.stream()
+        if isinstance(stream, RowStream):
+            return stream
+        message = f"scan `{self.scan.name}` runs on a {kind_of(self.scan.topology)}, whose steps are not all alike"
+        raise call_error("STM5211", message, help="go node by node, `op.step(state, ...)`, or call it as a whole")
 
     def zero_state(self) -> State:
         """An initial state of zeros."""
@@ -280,9 +352,12 @@ class CompiledScan(eqx.Module):
         platforms: Sequence[str] | None = None,
         batch: int | Literal["symbolic"] | None = "symbolic",
         with_state: bool = False,
+        step: bool = False,
     ) -> None:
-        """Write an artifact: see `stmlang.runtime.artifact.export`."""
-        export(self.compilation, self.tables, path, platforms, batch, with_state)
+        """Write an artifact: see `stmlang.runtime.artifact.export`. With `step` it holds the step of a chain or grid too.
+        Raises SpecError (STM5211) for the steps of anything else."""
+        stream = self._rows() if flag("step", step) else None
+        export(self.compilation, self.tables, path, platforms, batch, with_state, stream)
 
 
 def compiled(prepared: Prepared, plan: Plan, request: Request | None = None) -> CompiledScan:
@@ -291,7 +366,7 @@ def compiled(prepared: Prepared, plan: Plan, request: Request | None = None) -> 
         listen()
     compilation = compilation_of(prepared, plan, request)
     with timed(COMPILE, f"tables of {compilation.program.choice.label}") as remarks:
-        tables = _device(compilation.program.tables)
+        tables = on_device(compilation.program.tables)
         remarks.append(units.size(sum(table.nbytes for table in jax.tree.leaves(tables))))
     return CompiledScan(tables, compilation)
 
@@ -306,13 +381,7 @@ def compile_scan(scan: Scan, call: Call, request: Request, batch: Batch | None =
 
 def rebuilt(scan: CompiledScan, tables: tuple[Bundle, ...]) -> CompiledScan:
     """The scan on another graph of the same shape."""
-    return CompiledScan(_device(tables), scan.compilation)
-
-
-def _device(tables: tuple[Bundle, ...]) -> tuple[Bundle, ...]:
-    """Tables as JAX arrays: real ones even while a call is traced, since they outlive the trace."""
-    with jax.ensure_compile_time_eval():
-        return jax.device_put(tables)  # `jnp.asarray` compiles a program for every shape that it has not seen yet
+    return CompiledScan(on_device(tables), scan.compilation)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -53,6 +53,7 @@ def _scan(loaded: LoadedScan) -> dict[str, Any]:
         "scan": str(manifest.get("scan")),
         "source": str(manifest.get("source")),
         "with_state": manifest["with_state"],
+        "step": loaded.steps is not None,
         "signature": json.loads(json.dumps(manifest["signature"])),
         "target": plan.target.name,
         "strategy": plan.strategy,

@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
 from stmlang.program.states import State
-from stmlang.runtime.artifact import arguments_of
+from stmlang.runtime.artifact import STEP_MEMBERS, arguments_of
 from stmlang.runtime.calling import program_call
 from stmlang.runtime.primitives import Program
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
@@ -24,7 +24,8 @@ from stmlang.source import short
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedScan:
-    """An artifact ready to run. `manifest`, `plan` (as JSON text) and `source` are what the file says, `members` its parts."""
+    """An artifact ready to run. `manifest`, `plan` (as JSON text) and `source` are what the file says, `members` its parts;
+    `steps` is the scan of one step, if the artifact holds it."""
 
     path: str
     manifest: dict[str, Any]
@@ -35,6 +36,7 @@ class LoadedScan:
     tables: list[Array]
     exported: jax.export.Exported
     members: Mapping[str, bytes]
+    steps: LoadedScan | None = None
 
     __pdoc__ = short.text
 
@@ -81,6 +83,30 @@ class LoadedScan:
         state = () if initial is None else (tuple(dict(ports) for ports in initial),)
         results = self._call(jax.tree.leaves(cast(Any, (inputs, dict(gates), *state))))
         return jax.tree.unflatten(cast(Any, self.exported).out_tree, results)
+
+    def init_state(self, batch: int | None = None) -> State:
+        """The state before the first step, zero; `batch` is how many there are, where the artifact takes any batch. Raises
+        SpecError: STM5312 where the batch is missing or another, STM5313 where the artifact does not hold the step."""
+        steps, own = self._steps(), self.manifest["batch"]
+        if (own == "symbolic") != (batch is not None) and own != batch:
+            wanted = "any batch: say how many" if own == "symbolic" else "no batch" if own is None else f"batches of {own}"
+            raise call_error("STM5312", f"artifact `{self.path}` takes {wanted}; given was `batch={batch}`")
+        size = own if isinstance(own, int) else batch
+        kind, lead = jnp.promote_types(jnp.dtype(self.signature.dtype), jnp.float32), () if size is None else (size,)
+        return tuple(
+            {port: jnp.zeros((*lead, *shape), kind) for port, shape in ports.items()} for ports in steps.signature.initial
+        )
+
+    def step(self, state: State, q: Any, k: Any, v: Any, gates: Mapping[str, Any]) -> tuple[Array, State]:
+        """The result of the next node of a chain, or row of a grid, and the state behind it. Arrays are those of a call without
+        the first axis of nodes. Raises SpecError as a call does, and STM5313 where the artifact does not hold the step."""
+        return self._steps()(q, k, v, gates, state)
+
+    def _steps(self) -> LoadedScan:
+        if self.steps is None:
+            help = "write it with its step: `op.export(path, step=True)`, `stmlang compile --step`"
+            raise call_error("STM5313", f"artifact `{self.path}` does not hold the scan's step", help=help)
+        return self.steps
 
     def _check_state(self, initial: Any) -> list[Any]:
         """The arrays of an initial state."""
@@ -157,7 +183,15 @@ def scan_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes])
     result = (tuple(str(size) for size in (*lead, *signature.result)), signature.dtype)
     compare_program(exported, manifest, expected, [result])
     plan, source, text = (members[member].decode() for member in ("plan.json", "source.stm", "program.mlir"))
-    return LoadedScan(path, manifest, signature, plan, source, text, tables, exported, members)
+    return LoadedScan(path, manifest, signature, plan, source, text, tables, exported, members, _steps(path, manifest, members))
+
+
+def _steps(path: str, manifest: dict[str, Any], members: Mapping[str, bytes]) -> LoadedScan | None:
+    """The scan of one step, if an artifact holds it."""
+    if manifest.get("step") is None:
+        return None
+    described = {**manifest, "signature": manifest["step"], "with_state": True, "step": None}
+    return scan_from(path, described, {**members, **{name: members[at] for name, at in STEP_MEMBERS.items()}})
 
 
 def _listed(names: Mapping[Any, Any]) -> str:

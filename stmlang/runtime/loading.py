@@ -14,7 +14,7 @@ import jax
 import jax.export
 
 from stmlang.runtime.archive import damaged, manifest_text, members_of, opened
-from stmlang.runtime.artifact import FORMAT, MEMBERS, MODEL_MEMBERS, PLATFORMS
+from stmlang.runtime.artifact import FORMAT, MEMBERS, MODEL_MEMBERS, PLATFORMS, STEP_MEMBERS
 from stmlang.runtime.loaded import LoadedScan, scan_from
 from stmlang.runtime.loaded_model import LoadedModel, model_from
 from stmlang.runtime.options import file_path
@@ -37,6 +37,7 @@ def load(path: str | PathLike[str]) -> LoadedScan | LoadedModel:
     with opened(place) as archive:
         manifest = _manifest(place, manifest_text(place, archive))
         names = MEMBERS if manifest["kind"] == "scan" else MODEL_MEMBERS
+        names = (*names, *STEP_MEMBERS.values()) if manifest.get("step") is not None else names
         members = members_of(place, archive, names)
     for member in names:
         if hashlib.sha256(members[member]).hexdigest() != manifest["sha256"].get(member):

@@ -20,6 +20,7 @@ from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.lengths import Lengths, padded
 from stmlang.runtime.options import node_shape, plain
 from stmlang.runtime.signature import call_error, mapped
+from stmlang.runtime.stream import ScanStream
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import bind, regular_part, unbound
 from stmlang.scan.topology import Axis, CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
@@ -137,6 +138,14 @@ class OpenScan:
         """As `CompiledScan.__call__`, with the sizes of `q`."""
         if not self.lengths:
             return self._for(q)(q, k, v, gates, initial, return_state, mask)
+        cut, op, arguments, mask = self._filled(q, k, v, gates, mask)
+        found = op(*arguments, initial, return_state, mask)
+        return (found[0][cut], found[1]) if return_state else found[cut]
+
+    def _filled(
+        self, q: Any, k: Any, v: Any, gates: Mapping[str, Array], mask: Any
+    ) -> tuple[tuple[slice, ...], CompiledScan, tuple[Array, Array, Array, dict[str, Array]], Any]:
+        """For `lengths`: what of a result counts, the scan of the size to fill up to, its arguments and their mask."""
         sizes = self._sizes(q)
         nodes = tuple(q.shape[: len(sizes)])
         own = {leaf.name for leaf in self.scan.leaves if leaf.kind != "param"}
@@ -146,9 +155,41 @@ class OpenScan:
         }
         query, mask = padded(q, sizes, mask, name="`q`")
         key, value = (padded(array, sizes, nodes=nodes, name=name)[0] for name, array in (("`k`", k), ("`v`", v)))
-        result = self.at(sizes)(query, key, value, wide, initial, return_state, mask)
-        cut = tuple(slice(size) for size in nodes)
-        return (result[0][cut], result[1]) if return_state else result[cut]
+        return tuple(slice(size) for size in nodes), self.at(sizes), (query, key, value, wide), mask
+
+    def stream(self, *others: int) -> ScanStream:
+        """The scan step by step, along its first axis, for these sizes of the other axes of its nodes, of which a chain has
+        none. See `CompiledScan.stream`."""
+        if not isinstance(self.scan.topology, Regular):
+            raise unbound_error(list(unbound(self.scan)), self.scan.topology.span)
+        first = self.scan.topology.axes[0].size
+        return self.at((1 if first is None else first, *others)).stream()
+
+    def init_state(self, initial: State | None = None, nodes: Sequence[int] = ()) -> Any:
+        """The state before the first step; `nodes` are the sizes of the axes but the first. See `CompiledScan.init_state`."""
+        return self.stream(*node_shape(nodes)).init_state(initial)
+
+    def step(self, state: Any, q: Array, k: Array, v: Array, gates: Mapping[str, Array], **options: Any) -> tuple[Array, Any]:
+        """As `CompiledScan.step`, with the sizes of `q`: sequences of any length need none."""
+        return self.stream(*_shape(q)[:-2]).step(state, q, k, v, gates, **options)
+
+    def final_state(self, state: Any, nodes: Sequence[int] = ()) -> State:
+        """As `CompiledScan.final_state`."""
+        return self.stream(*node_shape(nodes)).final_state(state)
+
+    def step_arguments(self, step: Any, q: Array, k: Array, v: Array, gates: Mapping[str, Array]) -> tuple[Any, ...]:
+        """As `CompiledScan.step_arguments`, with the sizes of `q`."""
+        return self._for(q).step_arguments(step, q, k, v, gates)
+
+    def prefill(
+        self, state: Any, q: Array, k: Array, v: Array, gates: Mapping[str, Array], mask: Bool[Array, "*nodes"] | None = None
+    ) -> tuple[Array, Any]:
+        """As `CompiledScan.prefill`, with the sizes of `q`."""
+        if not self.lengths:
+            return self._for(q).prefill(state, q, k, v, gates, mask)
+        nodes, op, arguments, mask = self._filled(q, k, v, gates, mask)
+        h, state = op.prefill(state, *arguments, mask)
+        return h[nodes], state
 
     def reference(
         self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None, declared: bool = False
@@ -157,15 +198,19 @@ class OpenScan:
         return self._for(q).reference(q, k, v, gates, initial, declared)
 
     def _for(self, q: Any) -> CompiledScan:
-        shape = getattr(q, "shape", None)
-        if shape is None:
-            raise call_error("STM5203", f"`q` must be an array, not {type(q).__name__}")
-        return self.at(tuple(shape)[:-2])
+        return self.at(_shape(q)[:-2])
 
     def __getattr__(self, name: str) -> Any:
         if not only_compiled(self, name):
             raise missing(self, name)
         raise UnavailableError(unbound_error(list(unbound(self.scan)), self.scan.topology.span).diagnostics)
+
+
+def _shape(q: Any) -> tuple[int, ...]:
+    shape = getattr(q, "shape", None)
+    if shape is None:
+        raise call_error("STM5203", f"`q` must be an array, not {type(q).__name__}")
+    return tuple(shape)
 
 
 def _axes(topology: Topology) -> tuple[Axis, ...]:

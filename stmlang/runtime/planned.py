@@ -31,7 +31,7 @@ from stmlang.lower.adjoint import filled, is_real
 from stmlang.lower.mesh_axes import made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
-from stmlang.program.states import State
+from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.compilation import Compilation
 
 Axes = tuple[int | None, ...]
@@ -40,15 +40,17 @@ Axes = tuple[int | None, ...]
 @dataclass(frozen=True)
 class ScanCall:
     """Everything static of a call. `tables` and `arguments` are the structures of its operands: index tables first, then
-    inputs, gates, the initial state and the mask. `maps` has, for each `vmap` from the innermost outwards, the axis of every
-    operand and the name of the mesh axis that it is spread over; `batch` is how many evaluations there are by then. `bound`
-    says that the tables came mapped themselves, so that no other program can do with them."""
+    inputs, gates, the initial state and the mask. `scaled` asks for the final state at the scan's own scale. `maps` has, for
+    each `vmap` from the innermost outwards, the axis of every operand and the name of the mesh axis that it is spread over;
+    `batch` is how many evaluations there are by then. `bound` says that the tables came mapped themselves, so that no other
+    program can do with them."""
 
     compilation: Compilation
     tables: Any
     arguments: Any
     return_state: bool
     masked: bool
+    scaled: bool = False
     maps: tuple[tuple[Axes, Any], ...] = ()
     batch: Any = 1
     bound: bool = False
@@ -74,11 +76,13 @@ def call_scan(
     tables: tuple[Bundle, ...],
     arguments: tuple[dict[str, Any], dict[str, Any], State | None, Any],
     return_state: bool,
+    scaled: bool = False,
 ) -> tuple[Array, State | None]:
     """`run` for inputs, gates, the initial state and the mask, by the program that the batch asks for."""
     leaves, structure = jax.tree.flatten(arguments)
     held, tables_structure = jax.tree.flatten(tables)
-    call = ScanCall(compilation, tables_structure, structure, return_state, arguments[3] is not None)
+    scaled = scaled and compilation.signature.scale is not None
+    call = ScanCall(compilation, tables_structure, structure, return_state, arguments[3] is not None, scaled)
     operands = [*held, *leaves]
     known = evaluate_cache_size() if on(CACHE) else 0
     again = compilation.request is not None
@@ -88,7 +92,8 @@ def call_scan(
         CACHE.info("call of %r: %s", call.program, origin)
     if not return_state:
         return results[0], None
-    ports = jax.tree.structure(tuple(dict.fromkeys(shapes, 0) for shapes in compilation.signature.final))
+    beside = (LOG_SCALE,) if scaled else ()
+    ports = jax.tree.structure(tuple(dict.fromkeys((*shapes, *beside), 0) for shapes in compilation.signature.final))
     return results[0], cast(State, jax.tree.unflatten(ports, results[1:]))
 
 
@@ -107,7 +112,7 @@ def _evaluate(call: ScanCall, *operands: Any) -> list[Array]:
     def single(*operands: Any) -> list[Array]:
         tables = jax.tree.unflatten(call.tables, operands[: call.held]) if program is call.own else program.tables
         inputs, gates, initial, mask = jax.tree.unflatten(call.arguments, operands[call.held :])
-        return jax.tree.leaves(run(program, tables, inputs, gates, initial, call.return_state, mask))
+        return jax.tree.leaves(run(program, tables, inputs, gates, initial, call.return_state, mask, call.scaled))
 
     function: Callable[..., list[Array]] = single
     for axes, spread in call.maps:

@@ -12,6 +12,8 @@ import numpy as np
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import Shape, key_shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
+from stmlang.program.log_stabilizer import applies
+from stmlang.program.states import LOG_SCALE
 from stmlang.scan.scan import Scan
 from stmlang.source import short
 from stmlang.source.advice import Advice, Call, fixes_of, words_of
@@ -23,7 +25,8 @@ from stmlang.source.suggest import did_you_mean
 class Signature:
     """Shapes of the arguments of one call, unbatched, and the data type of the result.
 
-    `inputs` has q, k and v; `gates` each leaf by name; `initial` and `final` for each direction and port.
+    `inputs` has q, k and v; `gates` each leaf by name; `initial` and `final` for each direction and port. `scale` is that of
+    the logarithms of scales which states may be held at, None where a scan has no scale of its own.
     """
 
     inputs: dict[str, Shape]
@@ -32,6 +35,7 @@ class Signature:
     initial: tuple[dict[str, Shape], ...]
     final: tuple[dict[str, Shape], ...]
     dtype: str
+    scale: Shape | None = None
 
     __pdoc__ = short.text
 
@@ -48,6 +52,7 @@ class Signature:
             initial=state_shapes(scan, dag),
             final=state_shapes(scan, dag, final=True),
             dtype=dtype,
+            scale=(scan.heads,) if applies(scan, dag.regular) else None,
         )
 
 
@@ -77,21 +82,37 @@ def shape_help(name: str, shape: Shape, actual: Shape, what: str, padded: bool) 
     return Advice(words, (Call(f"batch.{kind}([{name}])"),) if name.isidentifier() else ())
 
 
-def check_arguments(signature: Signature, inputs: Mapping[str, Any], gates: Any, initial: Any, *, padded: bool = False) -> None:
+def check_arguments(
+    signature: Signature,
+    inputs: Mapping[str, Any],
+    gates: Any,
+    initial: Any,
+    *,
+    padded: bool = False,
+    what: str = "op",
+) -> None:
     """Raises SpecError (STM52xx) that names every argument that does not fit, what is expected, and what was given. `padded`
-    says that the graphs came at run time, so that a batch lays the arrays out."""
+    says that the graphs came at run time, so that a batch lays the arrays out; `what` is what is called."""
     diagnostics: list[Diagnostic] = []
     for name, shape in signature.inputs.items():
-        _check_array(diagnostics, name, shape, inputs[name], padded)
+        _check_array(diagnostics, name, shape, inputs[name], padded, what)
     leaves = _mapping(gates)
     if leaves is None:
         raise call_error("STM5203", f"`gates` must be a dictionary of arrays by leaf name, not {type(gates).__name__}")
     _check_names(diagnostics, "gate leaf", signature.gates, leaves)
     for name, shape in signature.gates.items():
         if name in leaves:
-            _check_array(diagnostics, f'gates["{name}"]', shape, leaves[name], padded)
+            _check_array(diagnostics, f'gates["{name}"]', shape, leaves[name], padded, what)
     if initial is not None:
-        _check_state(diagnostics, signature.initial, initial)
+        _check_state(diagnostics, "initial", signature, initial)
+    if diagnostics:
+        raise SpecError(diagnostics)
+
+
+def check_state(name: str, signature: Signature, state: Any) -> None:
+    """Raises SpecError (STM52xx) that names everything of a state which is not as the `initial` one of a signature."""
+    diagnostics: list[Diagnostic] = []
+    _check_state(diagnostics, name, signature, state)
     if diagnostics:
         raise SpecError(diagnostics)
 
@@ -100,23 +121,26 @@ def _mapping(value: Any) -> Mapping[str, Any] | None:
     return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else None
 
 
-def _check_state(diagnostics: list[Diagnostic], expected: tuple[dict[str, Shape], ...], initial: Any) -> None:
+def _check_state(diagnostics: list[Diagnostic], name: str, signature: Signature, initial: Any) -> None:
+    expected, scale = signature.initial, signature.scale
     listed = isinstance(initial, (tuple, list))
     entries = list(cast(Sequence[Any], initial)) if listed else None
     if entries is None or len(entries) != len(expected):
         actual = type(initial).__name__ if entries is None else f"{len(entries)} of them"
-        message = f"`initial` must be a tuple with a dictionary for each of the {len(expected)} directions, not {actual}"
+        message = f"`{name}` must be a tuple with a dictionary for each of the {len(expected)} directions, not {actual}"
         diagnostics.append(Diagnostic("STM5204", message, None))
         return
     for number, (shapes, entry) in enumerate(zip(expected, entries, strict=True)):
         state = _mapping(entry)
         if state is None:
-            diagnostics.append(Diagnostic("STM5204", f"`initial[{number}]` must be a dictionary of arrays by port name", None))
+            diagnostics.append(Diagnostic("STM5204", f"`{name}[{number}]` must be a dictionary of arrays by port name", None))
             continue
+        if scale is not None and LOG_SCALE in state:
+            shapes = {**shapes, LOG_SCALE: scale}
         _check_names(diagnostics, "port", shapes, state)
         for port, shape in shapes.items():
             if port in state:
-                _check_array(diagnostics, f'initial[{number}]["{port}"]', shape, state[port])
+                _check_array(diagnostics, f'{name}[{number}]["{port}"]', shape, state[port])
 
 
 def _check_names(diagnostics: list[Diagnostic], what: str, expected: Mapping[str, Shape], arrays: Mapping[str, Any]) -> None:
@@ -130,13 +154,15 @@ def _check_names(diagnostics: list[Diagnostic], what: str, expected: Mapping[str
             diagnostics.append(Diagnostic("STM5202", message, None))
 
 
-def _check_array(diagnostics: list[Diagnostic], name: str, shape: Shape, array: Any, padded: bool = False) -> None:
+def _check_array(
+    diagnostics: list[Diagnostic], name: str, shape: Shape, array: Any, padded: bool = False, what: str = "op"
+) -> None:
     kind = array_problem(f"`{name}`", array)
     if kind is not None:
         diagnostics.append(kind)
     actual = tuple(array.shape) if is_array(array) else tuple(shape)
     if actual != tuple(shape):
-        help = shape_help(name, tuple(shape), actual, "op", padded)
+        help = shape_help(name, tuple(shape), actual, what, padded)
         message = f"`{name}` must have the shape {tuple(shape)}, not {actual}"
         diagnostics.append(Diagnostic("STM5201", message, None, help=words_of(help), fixes=fixes_of(help)))
 

@@ -102,6 +102,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "A mask is an array of truth values, one for each node of a chain or grid, true for those that count. On a chain the "
         "others are skipped, states included; on a grid nothing passes them, and there are no states beside a mask.",
     ),
+    "STM5211": (
+        "scan that cannot run step by step",
+        "A step knows what lies behind it and not what lies ahead. A chain or grid runs step by step along its first axis if "
+        "every direction goes along that axis, any other topology if its one direction goes along the edges.",
+    ),
     "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
     "STM5302": (
         "artifact cannot be written",
@@ -129,7 +134,8 @@ LOWERING: dict[str, tuple[str, str]] = {
     ),
     "STM5313": (
         "initial state that the artifact does not take, or lacks",
-        "A program is exported with or without states; one with them always takes an initial state and returns the final one.",
+        "A program is exported with or without states; one with them always takes an initial state and returns the final one. "
+        "So is the step, which an artifact holds where it was exported with it.",
     ),
     "STM5314": (
         "derivative that the artifact does not hold",

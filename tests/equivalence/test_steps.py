@@ -1,0 +1,83 @@
+"""Scans step by step are the whole pass: value, states and gradients, for every kind of gate on every topology."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import stmlang
+from tests.helpers.calls import Tree, as_tree, compiled, error, expected
+from tests.helpers.cases import CASES, GIVEN, NONE, SQUARE, TRACKS, Case
+
+FORWARD = "    directions forward\n"
+ROWS = "    directions +rows +cols, +rows -cols\n"
+
+
+def forward(case: Case) -> Case:
+    """The case in one direction."""
+    lines = (line for line in case.body.splitlines(keepends=True) if not line.strip().startswith("directions"))
+    return replace(case, name=f"{case.name} forward", body="".join(lines) + FORWARD)
+
+
+def cases() -> list[Any]:
+    """One direction of each scan of the table, and grids with several that go along the rows."""
+    found = {(case.topology, case.body): case for case in map(forward, CASES)}
+    more = [
+        Case("grid 4x3 two ways", SQUARE.format(4, 3), GIVEN + ROWS + NONE, ()),
+        Case("grid 2x1 two ways", SQUARE.format(2, 1), TRACKS + ROWS.replace("\n", " concat\n") + NONE, ()),
+        Case("volume", "grid(a = 2, b = 3, c = 2)", GIVEN + "    directions +a -b +c, +a +b -c\n" + NONE, (), heads=1),
+    ]
+    return [pytest.param(case, id=case.name, marks=() if case.quick else pytest.mark.slow) for case in (*found.values(), *more)]
+
+
+def by_steps(op: stmlang.CompiledScan, tree: Tree) -> Tree:
+    """The result and the final state, step by step in one loop."""
+    *arrays, initial = tree
+    first, *others = op.dag.ports
+    along = op.dag.regular is not None
+    steps = op.node_shape[0] if along else op.dag.node_count
+
+    def step(state: Any, number: Any) -> Any:
+        options = {}
+        if along and others:
+            options["entering"] = tuple({port: states[port][number] for port in others} for states in initial)
+        h, state = op.step(state, *op.step_arguments(number, *arrays), **options)
+        return state, h
+
+    state, h = jax.lax.scan(step, op.init_state(initial), jnp.arange(steps))
+    if not along:
+        places = jnp.argsort(op.stream().order)
+        h = h[places].reshape(*op.node_shape, *h.shape[1:])
+    final = op.final_state(state)
+    return h, tuple({first: states[first]} for states in final) if along else final
+
+
+@pytest.mark.parametrize("case", cases())
+def test_steps_are_the_whole_pass(case: Case) -> None:
+    op, known = compiled(case), expected(case)
+    tree = jax.tree.map(jnp.asarray, as_tree(known.arguments))
+    h, state = jax.jit(lambda tree: by_steps(op, tree))(tree)
+    assert error(h, known.result.h) < 1e-12
+    for number, ports in enumerate(state):
+        for port, array in ports.items():
+            assert error(array, known.result.state[number][port]) < 1e-12
+
+    kept = tuple({port: states[port] for port in state[0]} for states in known.cotangent[1])
+    cotangent = jax.tree.map(jnp.asarray, (known.cotangent[0], kept))
+
+    def product(tree: Tree) -> Any:
+        terms = jax.tree.map(lambda a, b: jnp.sum(a * b), by_steps(op, tree), cotangent)
+        return sum(jax.tree.leaves(terms))
+
+    def whole(tree: Tree) -> Any:
+        h, state = op(*tree, return_state=True)
+        found = h, tuple({port: states[port] for port in kept[0]} for states in state)
+        return sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), found, cotangent)))
+
+    ours, theirs = jax.jit(jax.grad(product))(tree), jax.jit(jax.grad(whole))(tree)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11), ours, theirs)
