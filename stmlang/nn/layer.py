@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from stmlang.graph.shapes import Shape, output_heads, several
 from stmlang.nn.errors import (
@@ -29,7 +29,7 @@ from stmlang.nn.tables import EdgeTables
 from stmlang.program.states import State
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
-from stmlang.runtime.masks import require_mask
+from stmlang.runtime.masks import require_mask, require_segments
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import node_shape, word
@@ -170,20 +170,27 @@ class ScanLayer(eqx.Module):
         initial: State | None = None,
         return_state: bool = False,
         mask: Bool[Array, "*nodes"] | None = None,
+        segments: Int[Array, "*nodes"] | None = None,
         key: PRNGKeyArray | None = None,
     ) -> Any:
         """`y: (*nodes, dim)`; with `return_state` the pair of it and the final state, which like `initial` is the scan's own.
 
-        `mask` is true for the nodes that count; `key` is for dropout. Raises SpecError (STM52xx) where an array is missing or
+        `mask` is true for the nodes that count, `segments` are numbers of packed sequences, or of images side by side, that do
+        not see each other; `key` is for dropout. Raises SpecError (STM52xx) where an array is missing or
         does not fit, naming both sides.
         """
         return_state = flag("return_state", return_state)
+        states = return_state or initial is not None
+        if segments is not None:
+            nodes = require_floats("x", x).shape[:-1]
+            segments, mask = require_segments(self.op.scan, nodes, segments, mask, states=states)
+            if isinstance(self.op, OpenScan) and self.op.lengths:
+                segments = self.op.fill(segments)
 
         def scanned(op: CompiledScan, q: Array, k: Array, v: Array, gates: dict[str, Array], mask: Array | None) -> Scanned:
-            found = op(q, k, v, gates, initial, return_state, mask)
-            return found if return_state else (found, None)
+            result = op(q, k, v, gates, initial, return_state, mask, segments)
+            return result if return_state else (result, None)
 
-        states = return_state or initial is not None
         y, state = self._filled(scanned, x, edge_features, end_features, given, on, mask, key, states=states)
         return (y, state) if return_state else y
 

@@ -19,6 +19,7 @@ from stmlang.program.expressions import Context, expression
 from stmlang.program.log_stabilizer import Scale, applies, rescale
 from stmlang.program.node_mask import Mask, filled, leaves_with_nodes, oriented, passing, silent
 from stmlang.program.program import Bundle, Program
+from stmlang.program.segments import Segments, borders, separated
 
 
 class DirectionInputs(NamedTuple):
@@ -38,11 +39,12 @@ def direction_inputs(
     inputs: Mapping[str, Array],
     gates: Mapping[str, Array],
     mask: Mask | None = None,
+    segments: Segments | None = None,
     scales: Float[Array, "direction head"] | None = None,
 ) -> list[DirectionInputs]:
-    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as the caller gives them; a `mask`, on regular
-    topologies, says which nodes count; `scales` are logarithms of those at which states enter a scan that has a scale of its
-    own, one if None.
+    """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as the caller gives them. On regular topologies a
+    `mask` says which nodes count, and `segments` by equal numbers which see each other. `scales` are logarithms of those at
+    which states enter a scan that has a scale of its own, one if None.
 
     Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
     of a gradient would be rounded before parts are added up.
@@ -75,10 +77,13 @@ def direction_inputs(
             operands = operands._replace(deltas=_deltas(program.deltas, gate_context, environment, dag.node_shape))
         if own is not None:
             operands = passing(operands, own)
+        closed = None if segments is None else borders(segments, mask, scan.directions)
+        if closed is not None:
+            operands = separated(operands, closed)
         scale = None
         if applies(scan, dag.regular):
             start = jnp.zeros((len(scan.directions), scan.heads), program.accumulator) if scales is None else scales
-            operands, scale = rescale(gate_context, environment, operands, dag.node_count, start, mask)
+            operands, scale = rescale(gate_context, environment, operands, dag.node_count, start, mask, closed)
         if scan.normalize != "none":
             ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))

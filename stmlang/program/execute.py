@@ -17,6 +17,7 @@ from stmlang.program.direction_inputs import DirectionInputs, direction_inputs
 from stmlang.program.log_stabilizer import applies
 from stmlang.program.node_mask import Mask
 from stmlang.program.program import Bundle, Program
+from stmlang.program.segments import Segments
 from stmlang.program.states import LOG_SCALE, State, at_scale_one, entering_scales, entering_state, leaving_state
 from stmlang.program.terms import as_heads, gating_of_heads, of_heads
 from stmlang.scan.expression import DENSE_INDICES
@@ -35,16 +36,18 @@ def run(
     initial: State | None,
     return_state: bool,
     mask: Mask | None = None,
+    segments: Segments | None = None,
     scaled: bool = False,
 ) -> tuple[Array, State | None]:
-    """Evaluate a scan, on the nodes that a `mask` leaves: the result `(*nodes, head, [read], value)`, zero at the others, and,
-    where asked for, the final state; of a scan that has a scale of its own at that scale if `scaled`, else at one."""
+    """Evaluate a scan, on the nodes that a `mask` leaves and by `segments` that do not see each other: the result
+    `(*nodes, head, [read], value)`, zero at the other nodes, and, where asked for, the final state; of a scan that has a scale of its
+    own at that scale if `scaled`, else at one."""
     scaled = scaled and applies(program.scan, program.dag.regular)
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state, scaled)
-    tables, inputs, gates, initial, mask = alike((tables, inputs, gates, initial, mask))
+    tables, inputs, gates, initial, mask, segments = alike((tables, inputs, gates, initial, mask, segments))
     scales = None if initial is None else entering_scales(program, initial)
-    lanes = _with_direct(program, direction_inputs(program, tables, inputs, gates, mask, scales))
+    lanes = _with_direct(program, direction_inputs(program, tables, inputs, gates, mask, segments, scales))
     entering = None if initial is None else [entering_state(program, k, lane, initial) for k, lane in enumerate(lanes)]
     contexts, own_tables, operands = zip(*((lane.context, lane.tables, lane.operands) for lane in lanes), strict=True)
     summed = program.scan.combine == "sum"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.operands import STATE_AXES, Factors, Operands, flip, laid_out, oriented_gate
 from stmlang.lower.sites import common
@@ -137,9 +137,10 @@ def rescale(
     nodes: int,
     start: Float[Array, "direction head"],
     mask: Array | None = None,
+    closed: Bool[Array, "direction node in"] | None = None,
 ) -> tuple[Operands, Scale]:
     """The operands of a chain at a scale of their own, on which states enter at the scale `start`. Nodes that a mask leaves out
-    have no part in it."""
+    have no part in it, and nothing passes into a node where it is `closed`."""
     frame, directions = context.frame, context.frame.scan.directions
     gates = scaled_gates(context, environment)
     if mask is not None:
@@ -149,6 +150,8 @@ def rescale(
         Terms(*(_row(oriented_gate(frame, (), value, (nodes,), indices)) for value in gates[name]))
         for name, indices in ports.items()
     )
+    if closed is not None:
+        transition, mark = (_closed(gate, closed[..., 0]) for gate in (transition, mark))
     direct = Terms(*(_row(laid_out(frame, (), value, (nodes,), ())) for value in gates["direct"]))
     start = jax.lax.stop_gradient(start)
     leaving = running_maximum(transition.log, source.log, start)
@@ -171,6 +174,12 @@ def rescale(
         mark=shaped(mark.times(entering - oriented), operands.mark),
     )
     return scaled, Scale(read, direct.times(-read), leaving[..., -1])
+
+
+def _closed(gate: Terms, closed: Bool[Array, "direction node"]) -> Terms:
+    """A gate that is zero at some nodes, however large what it would be multiplied with."""
+    zero, nothing = (jnp.full((1, 1, 1), number, gate.mantissa.dtype) for number in (0, -jnp.inf))
+    return Terms(jnp.where(closed[:, None], zero, gate.mantissa), jnp.where(closed[:, None], nothing, gate.exponent))
 
 
 def _row(array: Array) -> Array:

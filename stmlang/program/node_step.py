@@ -21,7 +21,7 @@ from stmlang.graph.incidence import Rows
 from stmlang.graph.walk import walk
 from stmlang.lower.contractions import contract
 from stmlang.lower.gates import apply_along, apply_at_ports, write_at_ports
-from stmlang.lower.manual import alike
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Operands
 from stmlang.lower.sites import leaf_site
 from stmlang.lower.tables import PAD, Indices, take

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from stmlang.compiler import Call, Prepared, Request, prepare
 from stmlang.compiler import plan as plan_of
@@ -31,7 +31,7 @@ from stmlang.program.states import State
 from stmlang.runtime.artifact import export
 from stmlang.runtime.compilation import Compilation, compilation_of, on_device
 from stmlang.runtime.listen import listen
-from stmlang.runtime.masks import require_mask
+from stmlang.runtime.masks import require_mask, require_segments
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import node_shape, positive, whole_number, word
 from stmlang.runtime.planned import call_scan
@@ -81,6 +81,7 @@ class CompiledScan(eqx.Module):
         initial: State | None = None,
         return_state: bool = False,
         mask: Bool[Array, "*nodes"] | None = None,
+        segments: Int[Array, "*nodes"] | None = None,
     ) -> Any:
         """The result, `(*nodes, head, value)`; with `return_state` the pair of it and the final state. Nodes that write or read
         several times have an axis of `write` in `k` and `v`, of `read` in `q` and the result.
@@ -93,9 +94,13 @@ class CompiledScan(eqx.Module):
         shorter chain. On a grid nothing passes them, so that an image in a corner of a larger one gives what it gives alone;
         states are not taken and not returned there.
 
+        `segments`, on chains and grids, are whole numbers by which packed sequences, or images side by side, do not see each
+        other: nothing passes between neighbours whose numbers differ. On a grid they may be given for the first axis alone. A
+        negative number leaves a node out, as a mask does.
+
         Raises SpecError (STM52xx) for missing, unknown or misshapen arguments.
         """
-        h, state = self._call(q, k, v, gates, initial, flag("return_state", return_state), mask)
+        h, state = self._call(q, k, v, gates, initial, flag("return_state", return_state), mask, segments)
         return (h, state) if return_state else h
 
     def _call(
@@ -107,6 +112,7 @@ class CompiledScan(eqx.Module):
         initial: State | None,
         return_state: bool,
         mask: Array | None,
+        segments: Array | None = None,
         *,
         scaled: bool = False,
     ) -> tuple[Array, State | None]:
@@ -114,11 +120,15 @@ class CompiledScan(eqx.Module):
         check_arguments(self.signature, inputs, gates, initial, padded=self.compilation.at_run_time)
         start = None if initial is None else tuple(dict(state) for state in initial)
         compilation, tables = self.compilation, self.tables
+        states = return_state or initial is not None
+        if segments is not None:
+            segments, mask = require_segments(self.scan, self.node_shape, segments, mask, states=states)
         if mask is not None:
-            mask = require_mask(self.scan, self.node_shape, mask, states=return_state or initial is not None)
-            if compilation.maskable is not compilation.program:
-                tables = on_device(compilation.maskable.tables)
-        return call_scan(compilation, tables, (inputs, dict(gates), start, mask), return_state, scaled)
+            mask = require_mask(self.scan, self.node_shape, mask, states=states)
+        whole = mask is None and segments is None
+        if not whole and compilation.maskable is not compilation.program:
+            tables = on_device(compilation.maskable.tables)
+        return call_scan(compilation, tables, (inputs, dict(gates), start, mask, segments), return_state, scaled)
 
     def gating_matrix(
         self, gates: Mapping[str, Array], q: Array | None = None, k: Array | None = None, v: Array | None = None

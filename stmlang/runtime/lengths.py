@@ -84,10 +84,11 @@ def padded(
         raise call_error("STM5210", f"`mask` must be an array of truth values of shape {nodes}, not {actual}")
     if mask is None:
         mask = np.ones(nodes, np.bool_)
-    return _filled(array, sizes), _filled(mask, sizes)
+    return filled_up(array, sizes), filled_up(mask, sizes)
 
 
-def _filled(array: Any, sizes: Sequence[int]) -> Any:
+def filled_up(array: Any, sizes: Sequence[int]) -> Any:
+    """An array filled up with zeros at the ends of its first axes."""
     library = jnp if isinstance(array, jax.Array) else np
     more = [(0, size - length) for size, length in zip(sizes, array.shape, strict=False)]
     return library.pad(array, [*more, *((0, 0) for _ in array.shape[len(sizes) :])])

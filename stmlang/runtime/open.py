@@ -9,7 +9,7 @@ from typing import Any, assert_never
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Int
 
 from stmlang.compiler import Call, Request
 from stmlang.cost.problem import unbound_error
@@ -17,7 +17,8 @@ from stmlang.log import CACHE
 from stmlang.program.states import State
 from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compiled import CompiledScan, compile_scan
-from stmlang.runtime.lengths import Lengths, padded
+from stmlang.runtime.lengths import Lengths, filled_up, padded
+from stmlang.runtime.masks import require_segments
 from stmlang.runtime.options import node_shape, plain
 from stmlang.runtime.signature import call_error, mapped
 from stmlang.runtime.stream import ScanStream
@@ -134,13 +135,22 @@ class OpenScan:
         initial: State | None = None,
         return_state: bool = False,
         mask: Bool[Array, "*nodes"] | None = None,
+        segments: Int[Array, "*nodes"] | None = None,
     ) -> Any:
         """As `CompiledScan.__call__`, with the sizes of `q`."""
         if not self.lengths:
-            return self._for(q)(q, k, v, gates, initial, return_state, mask)
+            return self._for(q)(q, k, v, gates, initial, return_state, mask, segments)
+        if segments is not None:
+            nodes, states = tuple(q.shape[: len(self._sizes(q))]), return_state or initial is not None
+            segments, mask = require_segments(self.scan, nodes, segments, mask, states=states)
+            segments = self.fill(segments)
         cut, op, arguments, mask = self._filled(q, k, v, gates, mask)
-        found = op(*arguments, initial, return_state, mask)
-        return (found[0][cut], found[1]) if return_state else found[cut]
+        result = op(*arguments, initial, return_state, mask, segments)
+        return (result[0][cut], result[1]) if return_state else result[cut]
+
+    def fill(self, array: Array) -> Array:
+        """An array that begins with the node axes, filled up with zeros as `pad` fills up."""
+        return filled_up(array, self._sizes(array))
 
     def _filled(
         self, q: Any, k: Any, v: Any, gates: Mapping[str, Array], mask: Any

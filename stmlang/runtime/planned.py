@@ -40,8 +40,8 @@ Axes = tuple[int | None, ...]
 @dataclass(frozen=True)
 class ScanCall:
     """Everything static of a call. `tables` and `arguments` are the structures of its operands: index tables first, then
-    inputs, gates, the initial state and the mask. `scaled` asks for the final state at the scan's own scale. `maps` has, for
-    each `vmap` from the innermost outwards, the axis of every operand and the name of the mesh axis that it is spread over;
+    inputs, gates, the initial state, mask and segments. `scaled` asks for the final state at the scan's own scale. `maps` has,
+    for each `vmap` from the innermost outwards, the axis of every operand and the name of the mesh axis that it is spread over;
     `batch` is how many evaluations there are by then. `bound` says that the tables came mapped themselves, so that no other
     program can do with them."""
 
@@ -74,15 +74,16 @@ class ScanCall:
 def call_scan(
     compilation: Compilation,
     tables: tuple[Bundle, ...],
-    arguments: tuple[dict[str, Any], dict[str, Any], State | None, Any],
+    arguments: tuple[dict[str, Any], dict[str, Any], State | None, Any, Any],
     return_state: bool,
     scaled: bool = False,
 ) -> tuple[Array, State | None]:
-    """`run` for inputs, gates, the initial state and the mask, by the program that the batch asks for."""
+    """`run` for inputs, gates, the initial state, mask and segments, by the program that the batch asks for."""
     leaves, structure = jax.tree.flatten(arguments)
     held, tables_structure = jax.tree.flatten(tables)
     scaled = scaled and compilation.signature.scale is not None
-    call = ScanCall(compilation, tables_structure, structure, return_state, arguments[3] is not None, scaled)
+    masked = any(argument is not None for argument in arguments[3:])
+    call = ScanCall(compilation, tables_structure, structure, return_state, masked, scaled)
     operands = [*held, *leaves]
     known = evaluate_cache_size() if on(CACHE) else 0
     again = compilation.request is not None
@@ -111,8 +112,8 @@ def _evaluate(call: ScanCall, *operands: Any) -> list[Array]:
 
     def single(*operands: Any) -> list[Array]:
         tables = jax.tree.unflatten(call.tables, operands[: call.held]) if program is call.own else program.tables
-        inputs, gates, initial, mask = jax.tree.unflatten(call.arguments, operands[call.held :])
-        return jax.tree.leaves(run(program, tables, inputs, gates, initial, call.return_state, mask, call.scaled))
+        inputs, gates, initial, mask, segments = jax.tree.unflatten(call.arguments, operands[call.held :])
+        return jax.tree.leaves(run(program, tables, inputs, gates, initial, call.return_state, mask, segments, call.scaled))
 
     function: Callable[..., list[Array]] = single
     for axes, spread in call.maps:

@@ -36,7 +36,7 @@ def _row_step(
 ) -> tuple[Array, State]:
     program = compilation.program
     entering = tuple({**states, **others} for states, others in zip(state, sides, strict=True))
-    h, leaving = run(program, tables, inputs, gates, entering, True, None, True)
+    h, leaving = run(program, tables, inputs, gates, entering, True, scaled=True)
     assert leaving is not None
     port = program.dag.ports[0]
     behind = tuple({name: states[name] for name in (port, LOG_SCALE) if name in states} for states in leaving)

@@ -58,6 +58,7 @@ def test_python_of_the_document_on_training_runs(tmp_path: Path, monkeypatch: py
     assert int(found["done"]) == 3
     assert float(jnp.abs(found["short"] - found["alone"]).max()) < 1e-6
     assert float(jnp.abs(found["written"] - found["again"]).max()) < 1e-5
+    assert float(jnp.abs(found["together"][:50] - found["alone"]).max()) < 1e-6
     assert float(jnp.abs(found["served"] - found["logits"]).max()) < 1e-5
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint.eqx", "digits.stmx"]
 

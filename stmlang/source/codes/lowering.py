@@ -107,6 +107,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "A step knows what lies behind it and not what lies ahead. A chain or grid runs step by step along its first axis if "
         "every direction goes along that axis, any other topology if its one direction goes along the edges.",
     ),
+    "STM5212": (
+        "segments that do not fit",
+        "Segments are an array of whole numbers, one for each node of a chain or grid, or for each row of a grid's first axis: "
+        "neighbours of different numbers do not see each other. A negative number leaves a node out, and no mask counts it.",
+    ),
     "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
     "STM5302": (
         "artifact cannot be written",

@@ -1,0 +1,209 @@
+"""Pieces that stand in one chain or grid give what each gives by itself: in value and gradient, by every strategy."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import stmlang
+from tests.helpers.cases import GIVEN, NONE, RANK_ONE
+
+SMALL = {"heads": 2, "key": 3, "value": 2}
+BOTH = """
+scan both(heads = 2, key = 3, value = 2) on chain(time) {
+    directions both
+    source     = exp(3 * linear(x))
+    transition = tanh(linear(x))
+    mark       = 1 / linear(x)
+    direct     = linear(x)
+    normalize mlstm
+}
+"""
+CONSTANT = "scan constant(heads = 2, key = 2, value = 2) on chain(time) { source = param(1); transition = tanh(param(2)) }\n"
+slow = pytest.mark.slow
+CHAINS = [
+    ("std:chain/gla", "linear"),
+    ("std:chain/mlstm", "linear"),
+    ("std:chain/deltanet", "delta"),
+    ("std:plstm/chain", "dense_nodes"),
+    (BOTH, "parallel"),
+    (CONSTANT, "impulse"),
+    *(
+        pytest.param(spec, strategy, marks=slow)
+        for spec, strategies in {
+            "std:chain/gla": ("recurrent",),
+            "std:chain/mlstm": ("chunkwise", "dense", "dense_nodes", "parallel", "recurrent"),
+            "std:chain/deltanet": ("recurrent",),
+            "std:plstm/chain": ("chunkwise", "dense", "linear", "parallel", "recurrent"),
+            BOTH: ("chunkwise", "dense", "linear", "recurrent"),
+        }.items()
+        for strategy in strategies
+    ),
+]
+NUMBERS = np.asarray([5, 5, 5, 0, 2, 2, 2, 2, 2, 0, 0])
+"""Three pieces and one of a single node; the numbers 1, 3 and 4 are pieces without nodes, and 0 comes twice."""
+GRIDS = {
+    "given": GIVEN + "    directions all\n" + NONE,
+    "rank one": RANK_ONE + "    directions all\n",
+}
+
+
+@cache
+def compiled(spec: str, strategy: str | None, **sizes: int) -> stmlang.CompiledScan:
+    known = {} if "{" in spec else SMALL
+    return stmlang.compile(spec, dtype="float64", strategy=strategy, tuned=False, **known, **sizes)
+
+
+def random_like(tree: Any) -> Any:
+    generator = np.random.default_rng(3)
+    return jax.tree.map(lambda array: jnp.asarray(generator.standard_normal(array.shape)), tree)
+
+
+def piece(op: stmlang.CompiledScan, arguments: Any, place: Any) -> Any:
+    """What the arguments hold at a place."""
+    q, k, v, gates = arguments
+    kinds = {leaf.name: leaf.kind for leaf in op.scan.leaves}
+    own = {name: array if kinds[name] == "param" else array[place] for name, array in gates.items()}
+    return q[place], k[place], v[place], own
+
+
+def close(found: Any, expected: Any) -> None:
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9), found, expected)
+
+
+@pytest.mark.parametrize(("spec", "strategy"), CHAINS)
+def test_packed_sequences(spec: str, strategy: str) -> None:
+    op = compiled(spec, strategy, time=len(NUMBERS))
+    arguments = op.example(1)
+    starts = [0, *(np.flatnonzero(np.diff(NUMBERS)) + 1).tolist(), len(NUMBERS)]
+
+    def one_by_one(*arguments: Any) -> Any:
+        cuts = [slice(*ends) for ends in pairwise(starts)]
+        pieces = [compiled(spec, "recurrent", time=cut.stop - cut.start)(*piece(op, arguments, cut)) for cut in cuts]
+        return jnp.concatenate(pieces)
+
+    def packed(*arguments: Any) -> Any:
+        return op(*arguments, segments=jnp.asarray(NUMBERS))
+
+    found, pull = jax.vjp(packed, *arguments)
+    expected, pull_expected = jax.vjp(one_by_one, *arguments)
+    close(found, expected)
+    cotangent = random_like(found)
+    close(pull(cotangent), pull_expected(cotangent))
+
+
+@pytest.mark.parametrize("body", GRIDS)
+@pytest.mark.parametrize(
+    "strategy", ["recurrent", "parallel", pytest.param("raster", marks=slow), pytest.param("rows", marks=slow)]
+)
+def test_images_side_by_side(body: str, strategy: str) -> None:
+    """Two images above one: 2 x 3 and 2 x 2 nodes, and 1 x 5."""
+    spec = f"scan tiles(heads = 2, key = 2, value = 3) on grid(rows, cols) {{\n{GRIDS[body]}}}\n"
+    op = compiled(spec, strategy, rows=3, cols=5)
+    numbers = jnp.asarray([[0, 0, 0, 1, 1], [0, 0, 0, 1, 1], [2, 2, 2, 2, 2]])
+    arguments = op.example(2)
+
+    def one_by_one(*arguments: Any) -> Any:
+        def image(rows: slice, cols: slice) -> Any:
+            alone = compiled(spec, "recurrent", rows=rows.stop - rows.start, cols=cols.stop - cols.start)
+            return alone(*piece(op, arguments, (rows, cols)))
+
+        above = jnp.concatenate([image(slice(0, 2), slice(0, 3)), image(slice(0, 2), slice(3, 5))], 1)
+        return jnp.concatenate([above, image(slice(2, 3), slice(0, 5))])
+
+    found, pull = jax.vjp(lambda *arguments: op(*arguments, segments=numbers), *arguments)
+    expected, pull_expected = jax.vjp(one_by_one, *arguments)
+    close(found, expected)
+    cotangent = random_like(found)
+    close(pull(cotangent), pull_expected(cotangent))
+
+
+def test_states_enter_the_first_piece_and_leave_the_last() -> None:
+    op, first, last = (compiled("std:chain/mlstm", None, time=size) for size in (7, 3, 4))
+    arguments = op.example(3)
+    initial = random_like(op.zero_state())
+    h, final = op(*arguments, initial=initial, return_state=True, segments=jnp.asarray([0, 0, 0, 1, 1, 1, 1]))
+    close(h[:3], first(*piece(op, arguments, slice(3)), initial=initial))
+    close((h[3:], final), last(*piece(op, arguments, slice(3, 7)), return_state=True))
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_masks_and_negative_numbers_leave_nodes_out(traced: bool) -> None:
+    """Of the nodes that are left, pieces are what has equal numbers: holes do not divide a piece, nor does its first node."""
+    op = compiled("std:plstm/chain", None, time=9)
+    arguments = op.example(4)
+    numbers = jnp.asarray([0, 0, 4, 0, 1, 1, 1, -1, -1])
+    mask = jnp.asarray([1, 1, 0, 1, 0, 1, 1, 0, 0], bool)
+    call = lambda numbers, mask: op(*arguments, segments=numbers, mask=mask)  # noqa: E731
+    h = (jax.jit(call) if traced else call)(numbers, mask)
+    for places in ([0, 1, 3], [5, 6]):
+        alone = compiled("std:plstm/chain", None, time=len(places))
+        close(h[jnp.asarray(places)], alone(*piece(op, arguments, jnp.asarray(places))))
+    assert not np.any(h[jnp.asarray([2, 4, 7, 8])])
+    without = op(*arguments, segments=jnp.where(mask, numbers, -1))
+    close(without, h)
+
+
+def test_a_piece_whose_scale_is_far_lower_is_not_spoiled() -> None:
+    """Behind a piece written with exp(500), one that is written with exp(-5): no product of zero and infinity."""
+    op = stmlang.compile(BOTH, dtype="float32", time=4, tuned=False)
+    q, k, v, gates = op.example(5)
+    gates = {
+        **gates,
+        "source": jnp.asarray([150.0, 150.0, -2.0, -2.0], jnp.float32)[:, None, None] + jnp.zeros_like(gates["source"]),
+    }
+
+    def total(arguments: Any, **options: Any) -> Any:
+        return jnp.sum(op(*arguments, **options) ** 2)
+
+    value, slope = jax.value_and_grad(total)((q, k, v, gates), segments=jnp.asarray([0, 0, 1, 1]))
+    assert np.isfinite(value)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
+
+
+def test_layers_and_lengths_take_segments() -> None:
+    open_scan = stmlang.compile("std:chain/gla", dtype="float64", time=stmlang.Lengths(up_to=32), **SMALL)
+    layer = stmlang.nn.ScanLayer(open_scan, 4, key=jax.random.key(0))
+    x, numbers = jax.random.normal(jax.random.key(1), (7, 4), jnp.float64), jnp.asarray([3, 3, 3, 3, 0, 0, -1])
+    y = layer(x, segments=numbers)
+    close(y[:4], layer(x[:4]))
+    close(y[4:6], layer(x[4:6]))
+    assert not np.any(y[6])
+
+
+def test_rows_of_the_first_axis() -> None:
+    spec = f"scan tiles(heads = 2, key = 2, value = 3) on grid(rows, cols) {{\n{GRIDS['given']}}}\n"
+    op = compiled(spec, None, rows=3, cols=2)
+    arguments = op.example(6)
+    numbers = jnp.asarray([0, 1, 1])
+    close(op(*arguments, segments=numbers), op(*arguments, segments=jnp.broadcast_to(numbers[:, None], (3, 2))))
+
+
+CHAIN = compiled("std:chain/gla", None, time=4)
+TREE = stmlang.compile("std:plstm/tree", depth=2, tuned=False, **SMALL)
+REFUSED = {
+    "lengths": (CHAIN, {"segments": np.asarray([2.0, 2.0])}, "must be an array of whole numbers"),
+    "too many": (CHAIN, {"segments": np.zeros(5, np.int32)}, "must have the shape (4,), not (5,)"),
+    "a list": (CHAIN, {"segments": [0, 0, 1, 1]}, "not list"),
+    "a tree": (TREE, {"segments": np.zeros(7, np.int32)}, "segments are for chains and grids"),
+    "a mask that contradicts": (
+        CHAIN,
+        {"segments": np.asarray([0, 0, -1, 1]), "mask": np.asarray([True, True, True, True])},
+        "`mask` counts nodes that `segments` leave out",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    op, options, words = REFUSED[name]
+    with pytest.raises(stmlang.SpecError) as error:
+        op(*op.example(), **options)
+    assert error.value.diagnostics[0].code == "STM5212"
+    assert words in str(error.value)
