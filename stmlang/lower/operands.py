@@ -28,19 +28,30 @@ class Factors(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """A gate of the delta rule's form, `scale * (eye - strength * u u^T)` on the key axis. `scale` is None where it is one, `u`
-    where it is the key itself."""
+    """A gate of the delta rule's form, `scale * (eye - strength * u u^T)` on the key axis. Scales are laid out as gates are, those
+    of a transition as the transition, those of a mark as the mark, without state axes. `scale` is None where it is one, `u` where
+    it is the key itself."""
 
-    scale: Float[Array, "direction head *nodes"] | None
+    scale: Float[Array, "direction head *sites *ports"] | None
     strength: Float[Array, "direction head *nodes"]
     u: Float[Array, "direction head *nodes key"] | None
 
 
+class Shares(NamedTuple):
+    """Scales and source of one dependence on outgoing edges: `scale[out, in] = out[out] * into[in]`, `source[out] = out[out] *
+    written`."""
+
+    out: Float[Array, "direction head *sites out"]
+    into: Float[Array, "direction head *sites in"]
+    written: Float[Array, "direction head *nodes"]
+
+
 class Deltas(NamedTuple):
-    """The transition in that form, and the mark where it has it."""
+    """The transition in that form, the mark where it has it, and the shares where the facts name them."""
 
     transition: Delta
     mark: Delta | None
+    shares: Shares | None = None
 
 
 class Operands(NamedTuple):

@@ -6,36 +6,76 @@ from collections.abc import Sequence
 
 from jaxtyping import Array
 
-from stmlang.facts import Factored
-from stmlang.lower.operands import STATE_AXES, Delta, oriented_gate
-from stmlang.lower.values import Environment, Frame
+from stmlang.facts.overwriting import DeltaRule, Overwriting, Sharing
+from stmlang.lower.operands import STATE_AXES, Delta, Deltas, Shares, laid_out, oriented_gate
+from stmlang.lower.sites import at_site
+from stmlang.lower.tables import Indices
+from stmlang.lower.values import Environment, Frame, Site, Value
+from stmlang.program.evaluate import gate_value
 from stmlang.program.expressions import Context, expression
-from stmlang.scan.expression import Expr, GateRef, InputRef, Number
+from stmlang.scan.expression import Expr, GateRef, Index, InputRef
 from stmlang.scan.scan import Scan
 
+SITES: dict[tuple[Index, ...], Site] = {(): "node", ("out",): "out", ("in",): "in", ("out", "in"): "line"}
+"""Where a gate with these port indices lives on a ragged topology."""
 
-def delta(context: Context, environment: Environment, form: Factored, sizes: Sequence[int]) -> Delta:
-    """A form without free port indices, on a regular topology."""
 
-    def laid(expr: Expr) -> Array:
-        return oriented_gate(context.frame, (), expression(context, environment, expr), sizes, ())
+class _Layout:
+    """How many nodes, edges and line edges a topology has, and in which order the last ones come."""
 
-    def number(expr: Expr) -> Array:
-        array = laid(expr)
+    def __init__(self, frame: Frame, nodes: Sequence[int], edges: int, lines: int, order: Indices | None) -> None:
+        self.frame = frame
+        self.sizes = {"node": nodes, "out": (edges,), "in": (edges,), "line": (lines,)}
+        self.order = order
+
+    def numbers(self, value: Value, ports: tuple[Index, ...]) -> Array:
+        """One for each choice of ports at every site, `(direction, head, *sites, *ports)`."""
+        array = self.states(value, ports)
         return array.reshape(array.shape[:-STATE_AXES])
 
-    scale = None if form.scale == _one(form) else number(form.scale)
-    u = None if _is_key(context.frame.scan, form.u) else _along_key(context.frame, laid(form.u))
-    return Delta(scale, number(form.strength), u)
+    def states(self, value: Value, ports: tuple[Index, ...]) -> Array:
+        frame, site = self.frame, SITES[ports]
+        if frame.sites is None:
+            return oriented_gate(frame, (), value, self.sizes["node"], ports)
+        array = laid_out(frame, (), value if site == "node" else at_site(frame, value, site), self.sizes[site], ())
+        return array if site != "line" or self.order is None else array.take(self.order, axis=2)
 
 
-def _one(form: Factored) -> Number:
-    return Number(1.0, form.scale.span)
+def deltas(
+    context: Context,
+    environment: Environment,
+    rule: DeltaRule,
+    nodes: Sequence[int],
+    edges: int,
+    lines: int,
+    order: Indices | None,
+) -> Deltas:
+    """A scan's gates in the form, on a topology of so many `edges` and `lines` edges, the latter in an `order`."""
+    layout = _Layout(context.frame, nodes, edges, lines, order)
+    transition = _delta(context, environment, layout, rule.transition, ("out", "in"))
+    mark = None if rule.mark is None else _delta(context, environment, layout, rule.mark, ("in",))
+    shares = None if rule.sharing is None else _shares(context, environment, layout, rule.sharing)
+    return Deltas(transition, mark, shares)
 
 
-def _along_key(frame: Frame, array: Array) -> Array:
-    lead = array.shape[:-STATE_AXES]
-    return array.reshape(*lead, frame.scan.key)
+def _delta(
+    context: Context, environment: Environment, layout: _Layout, form: Overwriting, ports: tuple[Index, ...]
+) -> Delta:
+    def at_nodes(expr: Expr) -> Value:
+        return expression(context, environment, expr)
+
+    scale = None if form.plain else layout.numbers(gate_value(context, environment, form.scale), ports)
+    u = None
+    if not _is_key(context.frame.scan, form.u):
+        u = layout.states(at_nodes(form.u), ())
+        u = u.reshape(*u.shape[:-STATE_AXES], context.frame.scan.key)
+    return Delta(scale, layout.numbers(at_nodes(form.strength), ()), u)
+
+
+def _shares(context: Context, environment: Environment, layout: _Layout, sharing: Sharing) -> Shares:
+    parts: tuple[tuple[Expr, tuple[Index, ...]], ...]
+    parts = ((sharing.share, ("out",)), (sharing.into, ("in",)), (sharing.written, ()))
+    return Shares(*(layout.numbers(expression(context, environment, expr), ports) for expr, ports in parts))
 
 
 def _is_key(scan: Scan, u: Expr) -> bool:

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from stmlang.facts import Factored, RankOne
-from stmlang.lower.operands import Deltas, Factors, Operands, factored, ragged_operands, regular_operands
+from stmlang.facts import RankOne
+from stmlang.lower.operands import Factors, Operands, factored, ragged_operands, regular_operands
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.values import Environment, Frame
-from stmlang.program.delta_rule import delta
+from stmlang.program.delta_rule import deltas
 from stmlang.program.evaluate import evaluate, place
 from stmlang.program.expressions import Context, expression
 from stmlang.program.log_stabilizer import Scale, applies, rescale
@@ -73,8 +73,10 @@ def direction_inputs(
                 operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
         if program.rank_one is not None:
             operands = operands._replace(factors=_factors(program, program.rank_one, gate_context, environment))
-        if program.deltas is not None:
-            operands = operands._replace(deltas=_deltas(program.deltas, gate_context, environment, dag.node_shape))
+        if program.delta_rule is not None:
+            edges, lines = dag.edge_count, dag.line_rows
+            forms = deltas(gate_context, environment, program.delta_rule, nodes, edges, lines, bundle.line)
+            operands = operands._replace(deltas=forms)
         if own is not None:
             operands = passing(operands, own)
         closed = None if segments is None else borders(segments, mask, scan.directions)
@@ -99,14 +101,6 @@ def _factors(program: Program, rank_one: RankOne, gate_context: Context, environ
     """The factors of the transition, as the facts name them."""
     out, into = (expression(gate_context, environment, factor) for factor in (rank_one.out_factor, rank_one.in_factor))
     return factored(gate_context.frame, out, into, program.dag.regular or (program.dag.edge_count,))
-
-
-def _deltas(
-    delta_forms: tuple[Factored, Factored | None], gate_context: Context, environment: Environment, sizes: Sequence[int]
-) -> Deltas:
-    transition, mark = delta_forms
-    mark_delta = None if mark is None else delta(gate_context, environment, mark, sizes)
-    return Deltas(delta(gate_context, environment, transition, sizes), mark_delta)
 
 
 def _leaf(program: Program, name: str, array: Array, bundle: int) -> Array:

@@ -32,7 +32,7 @@ def evaluate(context: Context, names: Container[str]) -> Environment:
     """The wanted gates of the scan by name, and the inputs `q`, `k`, `v` where no gate redefines them."""
     environment: Environment = {}
     for gate in (gate for gate in context.frame.scan.gates if gate.name in names):
-        environment[gate.name] = _gate(context, environment, gate)
+        environment[gate.name] = gate_value(context, environment, gate)
     return {**context.inputs, **environment}
 
 
@@ -61,7 +61,8 @@ def _place_input(frame: Frame, name: str, array: Array) -> Value:
 # --- gates and clauses -----------------------------------------------------------------------------------------------
 
 
-def _gate(context: Context, environment: Environment, gate: Gate) -> Value:
+def gate_value(context: Context, environment: Environment, gate: Gate) -> Value:
+    """A gate of what is in an environment."""
     values = [expression(context, environment, clause.value) for clause in gate.clauses]
     if len(values) == 1 and not gate.clauses[0].ports:
         return values[0]

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from stmlang.lower.gates import straight
-from stmlang.lower.operands import Deltas, Factors, Operands, flip
+from stmlang.lower.operands import Deltas, Factors, Operands, Shares, flip
 from stmlang.lower.values import Environment, Value
 from stmlang.scan.scan import Direction, Scan
 
@@ -65,13 +65,25 @@ def passing(operands: Operands, own: Bool[Array, "direction *nodes"]) -> Operand
         passing_factor = _passed if chain else _stopped
         operands = operands._replace(factors=Factors(*(passing_factor(factor, own) for factor in operands.factors)))
     if operands.deltas is not None:
-        step, mark = operands.deltas
-        strength = _where(own[:, None], step.strength, jnp.zeros((1,) * step.strength.ndim, step.strength.dtype))
-        scale = step.scale
-        if scale is not None:
-            scale = _where(own[:, None], scale, jnp.ones((1,) * scale.ndim, scale.dtype))
-        operands = operands._replace(deltas=Deltas(step._replace(scale=scale, strength=strength), mark))
+        operands = operands._replace(deltas=_overwriting(operands.deltas, own))
     return operands
+
+
+def _overwriting(deltas: Deltas, own: Bool[Array, "direction *nodes"]) -> Deltas:
+    """Gates of the delta rule's form, likewise: a state that passes a node as it is is not erased, and its scale is one."""
+    step, shares, chain = deltas.transition, deltas.shares, own.ndim == 2
+
+    def through(gate: Array) -> Array:
+        return _where(own[:, None], gate, jnp.full((1,) * gate.ndim, 1 if chain else 0, gate.dtype))
+
+    strength, scale = _stopped(step.strength, own), step.scale
+    if scale is None and not chain:
+        scale = jnp.ones((*strength.shape, own.ndim - 1, own.ndim - 1), strength.dtype)
+    if scale is not None:
+        scale = through(scale)
+    if shares is not None:
+        shares = Shares(through(shares.out), through(shares.into), _stopped(shares.written, own))
+    return deltas._replace(transition=step._replace(scale=scale, strength=strength), shares=shares)
 
 
 def leaves_with_nodes(scan: Scan, gates: Mapping[str, Array], mask: Mask) -> dict[str, Array]:

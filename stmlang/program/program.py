@@ -11,8 +11,8 @@ import numpy as np
 
 from stmlang.cost.candidate import Choice
 from stmlang.cost.problem import Problem
-from stmlang.facts import Factored, RankOne
-from stmlang.facts.factored import sole_form
+from stmlang.facts import RankOne
+from stmlang.facts.overwriting import DeltaRule, delta_rule
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.reduction import multitree
@@ -122,13 +122,10 @@ class Program:
         facts = self.problem.facts
         return facts.rank_one if self.lowering.needs.factors and facts is not None else None
 
-    @property
-    def deltas(self) -> tuple[Factored, Factored | None] | None:
+    @cached_property
+    def delta_rule(self) -> DeltaRule | None:
         """Transition and mark in the delta rule's form, for lowerings that work with it."""
-        if not self.lowering.needs.deltas:
-            return None
-        transition = sole_form(self.scan, "transition")
-        return None if transition is None else (transition, sole_form(self.scan, "mark"))
+        return delta_rule(self.scan) if self.lowering.needs.deltas else None
 
     @property
     def by_factors(self) -> bool:

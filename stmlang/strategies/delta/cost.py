@@ -11,16 +11,15 @@ from dataclasses import dataclass
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_chain, odd_chunks
+from stmlang.cost.delta_rule import delta_gates
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, costed
-from stmlang.facts.factored import Factored, sole_form
-from stmlang.scan.expression import Number
+from stmlang.facts.overwriting import DeltaRule
 from stmlang.strategies.base import Strategy
 
 NAME = "delta"
 CHUNKS = (16, 32, 64, 128)
-FORM = "scale * (eye[key, key'] - strength * u[key] * u[key'])"
 
 
 def _propose(problem: Problem) -> Sequence[Chunk]:
@@ -33,20 +32,11 @@ def _refuses(problem: Problem) -> str | None:
     return form if isinstance(form, str) else None
 
 
-def _form(problem: Problem) -> Factored | str:
+def _form(problem: Problem) -> DeltaRule | str:
     """The form of the transition, or why the scan is none of the delta rule."""
     if reason := needs_chain(problem):
         return reason
-    state = {name: problem.state_of(name) for name in ("source", "transition", "mark")}
-    form = sole_form(problem.scan, "transition")
-    if form is None or state["transition"] != {"key", "key'"}:
-        return f"it needs a transition of the form {FORM}"
-    for name in ("source", "mark"):
-        matrix = name == "mark" and state[name] == {"key", "key'"}
-        if not matrix and (len(state[name]) > 1 or not state[name] <= {"key", "value"}):
-            indices = ", ".join(sorted(state[name]))
-            return f"it needs a {name} that is one number, or one per entry of key or value, not ({indices})"
-    return form
+    return delta_gates(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +51,14 @@ class _Sizes:
     count: int
 
     @classmethod
-    def of(cls, problem: Problem, form: Factored, settings: Chunk) -> _Sizes:
-        plain = isinstance(form.scale, Number) and form.scale.value == 1
-        depth = 0 if plain else max(settings.chunk - 1, 0).bit_length()
+    def of(cls, problem: Problem, form: DeltaRule, settings: Chunk) -> _Sizes:
+        depth = 0 if form.transition.plain else max(settings.chunk - 1, 0).bit_length()
         return cls(settings.chunk, problem.key, problem.value, depth, settings.count(problem.counts.nodes))
 
 
 def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
     form, chunk = _form(problem), settings.chunk
-    assert isinstance(form, Factored)
+    assert isinstance(form, DeltaRule)
     sizes = _Sizes.of(problem, form, settings)
     lanes, item = problem.lanes, problem.accumulator
     stages = _stages(problem, sizes)

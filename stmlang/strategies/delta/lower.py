@@ -27,9 +27,9 @@ from stmlang.cost.chains import Chunk
 from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.contractions import contract, transposed
-from stmlang.lower.gates import squeezed, varies
+from stmlang.lower.delta_inputs import delta_inputs
 from stmlang.lower.inverse import propagation
-from stmlang.lower.operands import STATE_AXES, Delta, Operands
+from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import Paths, paths
 from stmlang.lower.strategy import LoweringContext, Needs, Tables, no_tables
 
@@ -60,54 +60,20 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
         """`(direction, head, node, ...)` as `(node, lane, ...)`."""
         return jnp.moveaxis(array, 2, 0).reshape(length, directions * heads, -1)
 
-    step, key = operands.deltas.transition, _sourced(operands.source, operands.key, 0)
-    query, mark = _marked(operands)
-    # The key with a source drawn into it is not what is taken away.
-    u = step.u if step.u is not None or key is operands.key else operands.key
+    step, inputs = operands.deltas.transition, delta_inputs(operands)
+    value = inputs.value if inputs.source is None else inputs.value * inputs.source
     nodes = Nodes(
         None if step.scale is None else first(step.scale),
         first(step.strength),
-        None if u is None else first(u),
-        first(query),
-        first(key),
-        first(_sourced(operands.source, operands.value, 2)),
+        None if inputs.u is None else first(inputs.u),
+        first(inputs.query if inputs.mark is None else inputs.query * inputs.mark),
+        first(inputs.key),
+        first(value),
     )
     state = initial.reshape(directions * heads, *initial.shape[-2:])
     outputs, final = chunk_scan(_chunk, size)(nodes, state)
     outputs = jnp.moveaxis(outputs.reshape(length, directions, heads, -1), 0, 2)
-    return outputs if mark is None else outputs * mark, final.reshape(initial.shape)
-
-
-def _sourced(source: Array, array: Array, axis: int) -> Array:
-    """A source drawn into the key (axis 0 of its state axes) or into the value (axis 2), where a single number goes too."""
-    gate = source[:, :, :, 0]
-    sizes = gate.shape[gate.ndim - STATE_AXES :]
-    if sizes[2 - axis] > 1 or (axis == 0 and sizes[0] == 1):
-        return array
-    return array * gate.reshape(*gate.shape[:3], sizes[axis])
-
-
-def _marked(operands: Operands) -> tuple[Array, Array | None]:
-    """What is multiplied with the state, and what its product is multiplied with."""
-    assert operands.deltas is not None
-    query, form, mark = operands.query, operands.deltas.mark, operands.mark[:, :, :, 0]
-    if form is not None:
-        return _turned(form, operands), None
-    match varies(mark):
-        case "v":
-            return query, squeezed(mark)
-        case "kK":
-            return contract("dhnkK,dhnk->dhnK", squeezed(mark), query), None
-        case _:
-            return query * mark.reshape(*mark.shape[:3], -1), None
-
-
-def _turned(form: Delta, operands: Operands) -> Array:
-    """`scale * (q - strength * u (u . q))`."""
-    u, query = operands.key if form.u is None else form.u, operands.query
-    likeness = jnp.sum(u * query, axis=-1, keepdims=True)
-    query = query - form.strength[..., None] * likeness * u
-    return query if form.scale is None else query * form.scale[..., None]
+    return outputs if inputs.seen is None else outputs * inputs.seen, final.reshape(initial.shape)
 
 
 def _chunk(nodes: Nodes, state: State) -> tuple[Array, State]:
