@@ -12,6 +12,7 @@ from stmlang.source.suggest import did_you_mean
 from stmlang.strategies.base import AnyStrategy
 from stmlang.strategies.chunkwise import cost as chunkwise
 from stmlang.strategies.delta import cost as delta
+from stmlang.strategies.delta_dense import cost as delta_dense
 from stmlang.strategies.dense import cost as dense
 from stmlang.strategies.dense_nodes import cost as dense_nodes
 from stmlang.strategies.impulse import cost as impulse
@@ -38,6 +39,7 @@ STRATEGIES: tuple[AnyStrategy, ...] = (
     rows.STRATEGY,
     separable.STRATEGY,
     delta.STRATEGY,
+    delta_dense.STRATEGY,
     packed.STRATEGY,
     packed_nodes.STRATEGY,
 )

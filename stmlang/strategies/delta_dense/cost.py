@@ -1,0 +1,145 @@
+"""The delta rule on any DAG: path weights between carriers, one unit triangular system a direction, attention with what it gives.
+
+With `C` carriers, the nodes or their outgoing edges, the work is `C^2 (2 d + d + 2 d)` for scores, system and reading, for each
+direction, beside the paths; memory `C^2`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.delta_rule import delta_gates
+from stmlang.cost.problem import Problem
+from stmlang.cost.settings import NoSettings
+from stmlang.cost.sweeps import inverse_cost, needs_line_edges
+from stmlang.cost.target import Target
+from stmlang.cost.work import Merge, adjoints, array_stage, attention_stages, costed, merge_stage, merge_terms, regular_merges
+from stmlang.strategies.base import plain_strategy
+
+NAME = "delta_dense"
+MOST_CARRIERS = 8192
+BLOCKS, SHORTEST = 8, 32
+"""How a triangular system is cut: into at most so many blocks, of at least so many rows."""
+
+
+def _refuses(problem: Problem) -> str | None:
+    rule = delta_gates(problem)
+    if isinstance(rule, str):
+        return rule
+    if problem.track > 1:
+        return f"it needs states without a tracking axis, and here track = {problem.track}"
+    if problem.counts.nodes == 0:
+        return "there are no nodes"
+    if reason := needs_line_edges(problem):
+        return reason
+    carriers = _carriers(problem)
+    if carriers > MOST_CARRIERS:
+        return f"a matrix over {carriers:,} carriers is too large (at most {MOST_CARRIERS:,})"
+    return None
+
+
+def _shared(problem: Problem) -> bool:
+    rule = delta_gates(problem)
+    return not isinstance(rule, str) and rule.sharing is not None
+
+
+def _carriers(problem: Problem) -> int:
+    """Nodes, or the edges that leave them."""
+    counts = problem.counts
+    if _shared(problem):
+        return counts.nodes
+    return counts.nodes * len(problem.axes) if problem.axes is not None else counts.edges
+
+
+def _cost(problem: Problem, target: Target) -> Candidate:
+    nodes, carriers, item = problem.counts.nodes, _carriers(problem), problem.accumulator
+    lanes = problem.lanes
+    matrices = lanes * carriers * (carriers + nodes) * item
+    paths, held = _paths(problem, target)
+    system = _system(problem, target, carriers)
+    reading = attention_stages(problem, target, lanes, nodes, carriers, name="reading")
+    turned = Stage("operands", "vector", 0, 3 * problem.io_bytes * problem.directions)
+    stages = (paths, turned, *system, *reading)
+    return costed(
+        NAME,
+        NoSettings(),
+        problem,
+        target,
+        forward=stages,
+        backward=adjoints(*stages),
+        memory_forward=2 * problem.io_bytes * problem.directions + held + 3 * matrices,
+        memory_backward=4 * problem.io_bytes * problem.directions + 4 * held + 6 * matrices,
+        terms=_terms(problem),
+    )
+
+
+def _paths(problem: Problem, target: Target) -> tuple[Stage, int]:
+    """How carriers reach each other and the nodes that read, and the bytes that are held of it."""
+    counts, carriers, item, lanes = problem.counts, _carriers(problem), problem.accumulator, problem.lanes
+    if problem.axes is not None:
+        return merge_stage(problem, target, _merges(problem))
+    side = counts.nodes if _shared(problem) else counts.edges
+    depth = max(0, counts.levels - 1)
+    flops, numbers, products = inverse_cost(side, depth)
+    flops += 2 * side * side * counts.nodes
+    numbers += 4 * side * (side + counts.nodes)
+    stage = Stage("build gating matrix", "matmul", lanes * flops, lanes * numbers * item, products=lanes * (products + 1))
+    return stage, lanes * item * (carriers * (carriers + counts.nodes) + 3 * side * side)
+
+
+def _merges(problem: Problem) -> Iterator[Merge]:
+    """Merges of a grid whose nodes have rows for their carriers, and columns for these and for what reads."""
+    assert problem.axes is not None
+    rows = _carriers(problem) // max(1, problem.counts.nodes)
+    # A square of both sides that holds as many numbers as the two together.
+    yield from (_widened(merge, rows) for merge in regular_merges(problem.axes))
+
+
+def _widened(merge: Merge, rows: int) -> Merge:
+    side = rows + 1
+    return Merge(
+        merge.count,
+        merge.a * side,
+        merge.a_edges,
+        merge.b * side,
+        merge.b_edges,
+        merge.shared,
+        merge.nodes * side,
+        merge.edges,
+        merge.over,
+    )
+
+
+def _system(problem: Problem, target: Target, carriers: int) -> tuple[Stage, ...]:
+    """Scores of what is erased, what they weigh, and the triangular system by blocks: the inverses on the diagonal, and the
+    products with what is solved."""
+    lanes, item, key, value = problem.lanes, problem.accumulator, problem.key, problem.value
+    rows = max(1, min(carriers, max(SHORTEST, -(-carriers // BLOCKS))))
+    blocks = -(-carriers // rows)
+    flops, numbers, products = inverse_cost(rows, rows)
+    pairs = lanes * carriers * carriers
+    scores = array_stage(
+        target, "scores", "matmul", 2 * pairs * key, lanes * 2 * carriers * key * item, pairs * item, products=lanes
+    )
+    weights = array_stage(target, "scores, pairs", "vector", 3 * pairs, pairs * item, pairs * item)
+    inverses = Stage(
+        "inverses", "matmul", lanes * blocks * flops, lanes * blocks * numbers * item, products=lanes * blocks * products
+    )
+    solved = Stage(
+        "system",
+        "matmul",
+        pairs * value + 2 * lanes * carriers * rows * value,
+        (pairs // 2 + 4 * lanes * carriers * value) * item,
+        products=2 * lanes * blocks,
+    )
+    return scores, weights, inverses, solved
+
+
+def _terms(problem: Problem) -> dict[str, int]:
+    if problem.axes is None:
+        return {"graphs": problem.directions}
+    return merge_terms(problem, _merges(problem))
+
+
+STRATEGY = plain_strategy(NAME, "one triangular system for what the delta rule writes", _refuses, _cost)
