@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from stmlang.facts.factored import Factored, factored_value
 from stmlang.facts.rewrite import factors, product, small
 from stmlang.facts.terms import PAIRS, Factor, Gates, opened, same
-from stmlang.scan.expression import PORT_INDICES, Expr, Number, free_indices
+from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, Number, free_indices
 from stmlang.scan.scan import Clause, Gate, Scan
 
 KEYS = PAIRS[0]
@@ -52,6 +52,18 @@ class DeltaRule:
     transition: Overwriting
     mark: Overwriting | None
     sharing: Sharing | None
+
+
+def is_key(scan: Scan, u: Expr) -> bool:
+    """Whether a vector is what values are written under."""
+    redefined = any(gate.name == "k" for gate in scan.gates)
+    match u:
+        case GateRef(gate="k", bind=bind) if redefined:
+            return all(entry.index == entry.declared for entry in bind)
+        case InputRef(name="k", bind=bind) if not redefined:
+            return all(entry.index == entry.declared for entry in bind)
+        case _:
+            return False
 
 
 def delta_rule(scan: Scan) -> DeltaRule | None:

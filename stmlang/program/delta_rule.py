@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 from jaxtyping import Array
 
-from stmlang.facts.overwriting import DeltaRule, Overwriting, Sharing
+from stmlang.facts.overwriting import DeltaRule, Overwriting, Sharing, is_key
 from stmlang.lower.operands import STATE_AXES, Delta, Deltas, Shares, laid_out, oriented_gate
 from stmlang.lower.sites import at_site
 from stmlang.lower.tables import Indices
 from stmlang.lower.values import Environment, Frame, Site, Value
 from stmlang.program.evaluate import gate_value
 from stmlang.program.expressions import Context, expression
-from stmlang.scan.expression import Expr, GateRef, Index, InputRef
-from stmlang.scan.scan import Scan
+from stmlang.scan.expression import Expr, Index
 
 SITES: dict[tuple[Index, ...], Site] = {(): "node", ("out",): "out", ("in",): "in", ("out", "in"): "line"}
 """Where a gate with these port indices lives on a ragged topology."""
@@ -66,7 +65,7 @@ def _delta(
 
     scale = None if form.plain else layout.numbers(gate_value(context, environment, form.scale), ports)
     u = None
-    if not _is_key(context.frame.scan, form.u):
+    if not is_key(context.frame.scan, form.u):
         u = layout.states(at_nodes(form.u), ())
         u = u.reshape(*u.shape[:-STATE_AXES], context.frame.scan.key)
     return Delta(scale, layout.numbers(at_nodes(form.strength), ()), u)
@@ -76,15 +75,3 @@ def _shares(context: Context, environment: Environment, layout: _Layout, sharing
     parts: tuple[tuple[Expr, tuple[Index, ...]], ...]
     parts = ((sharing.share, ("out",)), (sharing.into, ("in",)), (sharing.written, ()))
     return Shares(*(layout.numbers(expression(context, environment, expr), ports) for expr, ports in parts))
-
-
-def _is_key(scan: Scan, u: Expr) -> bool:
-    """Whether a vector is what values are written under."""
-    redefined = any(gate.name == "k" for gate in scan.gates)
-    match u:
-        case GateRef(gate="k", bind=bind) if redefined:
-            return all(entry.index == entry.declared for entry in bind)
-        case InputRef(name="k", bind=bind) if not redefined:
-            return all(entry.index == entry.declared for entry in bind)
-        case _:
-            return False

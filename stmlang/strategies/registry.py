@@ -13,6 +13,7 @@ from stmlang.strategies.base import AnyStrategy
 from stmlang.strategies.chunkwise import cost as chunkwise
 from stmlang.strategies.delta import cost as delta
 from stmlang.strategies.delta_dense import cost as delta_dense
+from stmlang.strategies.delta_separable import cost as delta_separable
 from stmlang.strategies.dense import cost as dense
 from stmlang.strategies.dense_nodes import cost as dense_nodes
 from stmlang.strategies.impulse import cost as impulse
@@ -40,6 +41,7 @@ STRATEGIES: tuple[AnyStrategy, ...] = (
     separable.STRATEGY,
     delta.STRATEGY,
     delta_dense.STRATEGY,
+    delta_separable.STRATEGY,
     packed.STRATEGY,
     packed_nodes.STRATEGY,
 )

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
+from stmlang.cost.lines import Lines, first_axis, lines_of
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
 from stmlang.strategies.base import Offers, Strategy
-from stmlang.strategies.separable.settings import Lines, Separable, first_axis, lines_of
+from stmlang.strategies.separable.settings import Separable
 
 NAME = "separable"
 MOST_PAIRS = 46_340**2

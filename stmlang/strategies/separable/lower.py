@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
+from stmlang.cost.lines import Lines, lines_of
 from stmlang.lower.adapters import by_block
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.attention import streamed_attention, weighed_attention
@@ -23,7 +24,7 @@ from stmlang.lower.one_turn import PortGates, Walks, partings, walks
 from stmlang.lower.operands import Operands, flip, scalars
 from stmlang.lower.strategy import LoweringContext, Needs, Tables
 from stmlang.lower.summary import Summary
-from stmlang.strategies.separable.settings import Lines, Separable, lines_of
+from stmlang.strategies.separable.settings import Separable
 
 
 def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
