@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.contractions import matmul, transposed
 
-SMALL = 8
+SMALL = 16
 """Triangles up to this size are inverted entry by entry, all of a batch at once."""
 
 Matrices = Float[Array, "*batch row column"]

@@ -12,7 +12,7 @@ and what is written on the others one in each column, whose right side is attent
     R(y, x)    =  sum over y0 <= y, x0 < x of turned[y0, x0, x] below[x, y0, y] (k . k0) W_c(y0, x0)
 
 with `turned = along a_rc(y0, x)` and `below = down a_rr(y, x)`, one where y0 = y. What is read is the same with the marks in the
-place of a_rc(y, x) and a_rr(y, x). So between lines there are two products of masked scores with W_c, whose scores all
+place of a_rc(y, x), where y0 = y, and of a_rr(y, x). So between lines there are two products of masked scores with W_c, whose scores all
 directions share and whose masks are products of two tables.
 """
 
@@ -26,53 +26,64 @@ from jaxtyping import Array, Float
 
 from stmlang.cost.lines import Lines, lines_of
 from stmlang.lower.contractions import contract, matmul, times_transposed, transposed, transposed_times
-from stmlang.lower.delta_inputs import DeltaInputs, delta_inputs
+from stmlang.lower.delta_inputs import delta_inputs
 from stmlang.lower.delta_system import run_system, system_tables
+from stmlang.lower.inverse import propagation
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.operands import Operands, flip
 from stmlang.lower.segment_products import paths
 from stmlang.lower.strategy import Call, Lowering, LoweringContext, Needs, Result
-from stmlang.lower.triangular import propagated
 from stmlang.strategies.delta_separable.settings import LineBlocks
 
 
 class Gates(NamedTuple):
-    """Gates by port in the own coordinates of directions, with x last."""
+    """Gates by port, in declared coordinates and with x last; along and down, the scales of c and r, come with their products
+    over stretches of lines, `[y, target, source]`, and of columns, `[x, target, source]`."""
 
-    source_c: Float[Array, "direction head y x"]
-    source_r: Float[Array, "direction head y x"]
-    along: Float[Array, "direction head y x"]
-    down: Float[Array, "direction head y x"]
-    turn: Float[Array, "direction head y x"]
-    mark_c: Float[Array, "direction head y x"]
-    mark_r: Float[Array, "direction head y x"]
-    strength: Float[Array, "direction head y x"]
+    source_c: Float[Array, "head direction y x"]
+    source_r: Float[Array, "head direction y x"]
+    along: Float[Array, "head direction y x"]
+    down: Float[Array, "head direction y x"]
+    turn: Float[Array, "head direction y x"]
+    mark_c: Float[Array, "head direction y x"]
+    mark_r: Float[Array, "head direction y x"]
+    strength: Float[Array, "head direction y x"]
+    in_rows: Float[Array, "head direction y x x0"]
+    in_columns: Float[Array, "head direction x y y0"]
 
 
 class Nodes(NamedTuple):
-    """Queries, keys and values of nodes, with x behind y: the same for all directions, in declared coordinates."""
+    """Queries, keys and values, in declared coordinates, which are those of all directions."""
 
     query: Float[Array, "head y x key"]
     key: Float[Array, "head y x key"]
     value: Float[Array, "head y x value"]
 
+    def columns(self) -> Nodes:
+        """The same with y behind x."""
+        return Nodes(*(jnp.swapaxes(part, 1, 2) for part in self))
+
+
+Senses = Sequence[tuple[int, int]]
+"""Of y and x, direction by direction."""
+
 
 def _outputs(context: LoweringContext, operands: Operands) -> Float[Array, "direction head *axes value"]:
-    """What nodes read of each other, in declared coordinates; all directions in one where they are summed."""
+    """What nodes read of each other, in declared coordinates; all directions in one where they are summed. Arrays of the size
+    of the inputs stay in these coordinates; only tables of lines are turned around."""
     lines, scan = _lines(context), context.problem.scan
     senses = [(direction.senses[1 - lines.first], direction.senses[lines.first]) for direction in scan.directions]
-    gates, nodes = _gates(lines, operands), _nodes(lines, operands, senses)
-    along, down = paths(gates.along).inside, paths(jnp.swapaxes(gates.down, 2, 3)).inside
-    value, strength = _own(nodes.value, senses, "yx"), gates.strength[..., None]
-
-    first = _row_system(nodes, gates, along, value, senses)
-    erased, read = _between(context, nodes, gates, along, down, first, senses)
-    right = gates.source_r[..., None] * value - strength * erased
-    last = _column_system(nodes, gates, down, right, senses)
-    local = _read_in_rows(nodes, gates, along, first, senses) + _read_in_columns(nodes, gates, down, last, senses)
-    local = _declared(local, senses, "yx")
-    outputs = local.sum(0, keepdims=True) + read if scan.combine == "sum" else local + read
-    return outputs if lines.first == 1 else jnp.swapaxes(outputs, 2, 3)
+    gates, nodes = _gates(lines, operands, senses), _nodes(lines, operands, senses)
+    columns, summed = nodes.columns(), scan.combine == "sum"
+    first = _row_system(nodes, gates, senses)
+    erased, read = _between(context, nodes, gates, first, senses)
+    right = _by_column(gates.source_r)[..., None] * columns.value[:, None] - _by_column(gates.strength)[..., None] * erased
+    last = _column_system(columns, gates, right, senses)
+    scores = times_transposed(columns.query, columns.key)[:, None]
+    own = matmul(scores * gates.in_columns * _by_column(gates.mark_r)[..., :, None], last)
+    outputs = read + (own.sum(1, keepdims=True) if summed else own)
+    outputs = jnp.swapaxes(outputs, 0, 1)
+    return outputs if lines.first == 0 else jnp.swapaxes(outputs, 2, 3)
 
 
 def _lines(context: LoweringContext) -> Lines:
@@ -82,7 +93,7 @@ def _lines(context: LoweringContext) -> Lines:
     return lines_of(facts, axes)
 
 
-def _gates(lines: Lines, operands: Operands) -> Gates:
+def _gates(lines: Lines, operands: Operands, senses: Senses) -> Gates:
     deltas, inputs = operands.deltas, delta_inputs(operands)
     assert deltas is not None
     scale, source, mark = deltas.transition.scale, inputs.source, inputs.mark
@@ -94,20 +105,14 @@ def _gates(lines: Lines, operands: Operands) -> Gates:
     def laid(gate: Array) -> Array:
         return gate if c == 1 else jnp.swapaxes(gate, 2, 3)
 
-    return Gates(
-        source_c=laid(source[..., c]),
-        source_r=laid(source[..., r]),
-        along=laid(scale[..., c, c]),
-        down=laid(scale[..., r, r]),
-        turn=laid(scale[..., r, c]),
-        mark_c=laid(mark[..., c]),
-        mark_r=laid(mark[..., r]),
-        strength=laid(deltas.transition.strength),
+    along, down = laid(scale[..., c, c]), laid(scale[..., r, r])
+    parts = (source[..., c], source[..., r], scale[..., c, c], scale[..., r, r], scale[..., r, c], mark[..., c], mark[..., r])
+    gates = [_declared(laid(part), senses, "yx") for part in (*parts, deltas.transition.strength)]
+    tables = (
+        _declared(paths(along).inside, senses, "yxx"),
+        _declared(paths(jnp.swapaxes(down, 2, 3)).inside, senses, "xyy"),
     )
-
-
-Senses = Sequence[tuple[int, int]]
-"""Of y and x, direction by direction."""
+    return Gates(*(jnp.swapaxes(array, 0, 1) for array in (*gates, *tables)))
 
 
 def _nodes(lines: Lines, operands: Operands, senses: Senses) -> Nodes:
@@ -116,99 +121,93 @@ def _nodes(lines: Lines, operands: Operands, senses: Senses) -> Nodes:
     return Nodes(*(_declared(part, senses[:1], "yx")[0] for part in laid))
 
 
-def _own(array: Array, senses: Senses, axes: str) -> Array:
-    """`(head, *axes, ...)` in declared coordinates in the own ones of every direction, `(direction, head, ...)`; `axes` says of
-    each whether it is one of y or one of x."""
-    return jnp.stack([flip(array, _turns(sense, axes), 1) for sense in senses])
-
-
 def _declared(array: Array, senses: Senses, axes: str) -> Array:
-    """The converse, of arrays that differ between directions."""
-    return jnp.stack([flip(part, _turns(sense, axes), 1) for part, sense in zip(array, senses, strict=True)])
+    """Arrays `(direction, head, *axes, ...)`, each turned around as its direction is: from own coordinates to declared ones,
+    and back. `axes` says of each whether it is one of y or one of x."""
+    return jnp.stack(
+        [flip(part, [sense[axis == "x"] for axis in axes], 1) for part, sense in zip(array, senses, strict=True)]
+    )
 
 
-def _turns(sense: tuple[int, int], axes: str) -> list[int]:
-    return [sense[axis == "x"] for axis in axes]
+def _by_column(gate: Array) -> Array:
+    return jnp.swapaxes(gate, 2, 3)
 
 
 # --- along lines -----------------------------------------------------------------------------------------------------
 
 
-def _row_system(nodes: Nodes, gates: Gates, along: Array, value: Array, senses: Senses) -> Array:
-    """What is written on the edges along x, `(direction, head, y, x, value)`."""
-    likeness = _own(times_transposed(nodes.key, nodes.key), senses, "yxx")
-    taken = gates.strength * gates.along
-    return propagated(-transposed(along) * likeness * taken[..., None, :], gates.source_c[..., None] * value)
+def _row_system(nodes: Nodes, gates: Gates, senses: Senses) -> Array:
+    """What is written on the edges along x, `(head, direction, y, x, value)`."""
+    likeness = times_transposed(nodes.key, nodes.key)[:, None]
+    passed = -transposed(gates.in_rows) * likeness * (gates.strength * gates.along)[..., None, :]
+    return transposed_times(_inverse(passed, senses, "yxx"), gates.source_c[..., None] * nodes.value[:, None])
 
 
-def _column_system(nodes: Nodes, gates: Gates, down: Array, right: Array, senses: Senses) -> Array:
-    """What is written on the edges along y, `(direction, head, x, y, value)`."""
-    key = jnp.swapaxes(nodes.key, 1, 2)
-    likeness = _own(times_transposed(key, key), senses, "xyy")
-    taken = jnp.swapaxes(gates.strength * gates.down, 2, 3)
-    return propagated(-transposed(down) * likeness * taken[..., None, :], jnp.swapaxes(right, 2, 3))
+def _column_system(columns: Nodes, gates: Gates, right: Array, senses: Senses) -> Array:
+    """What is written on the edges along y, `(head, direction, x, y, value)`."""
+    likeness = times_transposed(columns.key, columns.key)[:, None]
+    taken = _by_column(gates.strength * gates.down)
+    passed = -transposed(gates.in_columns) * likeness * taken[..., None, :]
+    return transposed_times(_inverse(passed, senses, "xyy"), right)
 
 
-def _read_in_rows(nodes: Nodes, gates: Gates, along: Array, first: Array, senses: Senses) -> Array:
-    """What nodes read of the edges along x that enter them, `(direction, head, y, x, value)`."""
-    scores = _own(times_transposed(nodes.query, nodes.key), senses, "yxx")
-    return matmul(scores * along * gates.mark_c[..., :, None], first)
-
-
-def _read_in_columns(nodes: Nodes, gates: Gates, down: Array, last: Array, senses: Senses) -> Array:
-    """What they read of what was written on the edges along y."""
-    query, key = (jnp.swapaxes(part, 1, 2) for part in (nodes.query, nodes.key))
-    scores = _own(times_transposed(query, key), senses, "xyy")
-    mark = jnp.swapaxes(gates.mark_r, 2, 3)
-    return jnp.swapaxes(matmul(scores * down * mark[..., :, None], last), 2, 3)
+def _inverse(passed: Array, senses: Senses, axes: str) -> Array:
+    """`(I - P)^-1` of lines `(head, direction, line, source, target)`, each triangular in its direction's own coordinates."""
+    own = propagation(_declared(jnp.swapaxes(passed, 0, 1), senses, axes), None)
+    return jnp.swapaxes(_declared(own, senses, axes), 0, 1)
 
 
 # --- between lines ---------------------------------------------------------------------------------------------------
 
 
 class Tables(NamedTuple):
-    """Of directions of one sense along y, in declared coordinates: walks along the source's line and the turn, walks along the
-    target's column to what is erased (and, of the source's own line, one) and to what is read, and what is written first."""
+    """Walks along a source's line, and those along a target's column: `turned` ends with the turn and `level` with the mark;
+    `erased` ends with what is erased (and, of the source's own line, is one), `read` with what is read. `first` is what is
+    written along x."""
 
     turned: Float[Array, "head direction y0 x0 x"]
-    erased: Float[Array, "head direction y0 y x"]
-    read: Float[Array, "head direction y0 y x"]
+    level: Float[Array, "head direction y0 x0 x"]
+    erased: Float[Array, "head direction y0 x y"]
+    read: Float[Array, "head direction y0 x y"]
     first: Float[Array, "head direction y0 x0 value"]
 
 
-def _between(
-    context: LoweringContext, nodes: Nodes, gates: Gates, along: Array, down: Array, first: Array, senses: Senses
-) -> tuple[Array, Array]:
-    """What W_c holds under the keys of nodes that erase, `(direction, head, y, x, value)` in own coordinates, and what nodes in
-    other lines read of it, in declared ones, all directions in one where they are summed."""
-    whole = _between_tables(gates, along, down, first, senses)
+def _between(context: LoweringContext, nodes: Nodes, gates: Gates, first: Array, senses: Senses) -> tuple[Array, Array]:
+    """What W_c holds under the keys of nodes that erase, `(head, direction, x, y, value)`, and what nodes read of it, all
+    directions in one where they are summed."""
+    whole = _between_tables(gates, first)
     lines, summed = _lines(context), context.problem.scan.combine == "sum"
     groups = [group for sign in (1, -1) if (group := [k for k, (y, _) in enumerate(senses) if y == sign])]
     erased, read = list[Array](), list[Array]()
     for block in cast(LineBlocks, context.settings).blocks(lines):
         scores = [_scores(nodes.key, part[:, block]) for part in (nodes.key, nodes.query)]
-        found = [_met(whole, scores, group, _before(block, lines, senses[group[0]][0]), block, summed) for group in groups]
-        erased.append(jnp.concatenate([part for part, _ in found], axis=1))
-        parts = [part for _, part in found]
+        met = [_met(whole, scores, group, _before(block, lines, senses[group[0]][0]), block, summed) for group in groups]
+        erased.append(jnp.concatenate([part for part, _ in met], axis=1))
+        parts = [part for _, part in met]
         read.append(sum(parts[1:], start=parts[0]) if summed else jnp.concatenate(parts, axis=1))
     order = [k for group in groups for k in group]
-    back = [order.index(k) for k in range(len(order))]
-    by_direction = jnp.swapaxes(jnp.concatenate(erased, axis=2), 0, 1)[jnp.asarray(back)]
-    together = jnp.swapaxes(jnp.concatenate(read, axis=2), 0, 1)
-    return _declared(by_direction, senses, "yx"), together if summed else together[jnp.asarray(back)]
+    taken, seen = jnp.concatenate(erased, axis=3), jnp.concatenate(read, axis=3)
+    return _in_order(taken, order), seen if summed else _in_order(seen, order)
 
 
-def _between_tables(gates: Gates, along: Array, down: Array, first: Array, senses: Senses) -> Tables:
-    below = jnp.moveaxis(down, 2, 4)  # y, y0, x
-    below = jnp.swapaxes(below, 2, 3)
-    own = jnp.eye(below.shape[2], dtype=below.dtype)[..., None]
-    tables = (
-        _declared(transposed(along) * gates.turn[..., None, :], senses, "yxx"),
-        _declared(below * gates.down[:, :, None] + own, senses, "yyx"),
-        _declared(below * gates.mark_r[:, :, None], senses, "yyx"),
-        _declared(first, senses, "yx"),
+def _in_order(array: Array, order: Sequence[int]) -> Array:
+    """Directions that stand in an order, as they are numbered."""
+    if list(order) == sorted(order):
+        return array
+    return jnp.stack([array[:, order.index(k)] for k in range(len(order))], axis=1)
+
+
+def _between_tables(gates: Gates, first: Array) -> Tables:
+    walks = transposed(gates.in_rows)
+    below = jnp.moveaxis(gates.in_columns, 4, 2)
+    own = jnp.eye(below.shape[2], dtype=below.dtype)[:, None, :]
+    return Tables(
+        walks * gates.turn[..., None, :],
+        walks * gates.mark_c[..., None, :],
+        below * _by_column(gates.down)[:, :, None] + own,
+        below * _by_column(gates.mark_r)[:, :, None],
+        first,
     )
-    return Tables(*(jnp.swapaxes(table, 0, 1) for table in tables))
 
 
 def _before(block: slice, lines: Lines, sense: int) -> slice:
@@ -217,31 +216,40 @@ def _before(block: slice, lines: Lines, sense: int) -> slice:
 
 
 def _scores(key: Array, targets: Array) -> Array:
-    """`(head, y0, x0, y, x)`."""
+    """`(head, y0, x0, x, y)`."""
     heads, lines, size, width = key.shape
-    scores = times_transposed(key.reshape(heads, -1, width), targets.reshape(heads, -1, width))
-    return scores.reshape(heads, lines, size, -1, size)
+    behind = jnp.swapaxes(targets, 1, 2).reshape(heads, -1, width)
+    return times_transposed(key.reshape(heads, -1, width), behind).reshape(heads, lines, size, size, -1)
 
 
 def _met(
     whole: Tables, scores: Sequence[Array], group: Sequence[int], before: slice, block: slice, summed: bool
 ) -> tuple[Array, Array]:
-    """What a block of targets erases and reads in the directions of a group, `(head, direction, y, x, value)`."""
-    chosen = Tables(*(jnp.stack([table[:, k] for k in group], axis=1)[:, :, before] for table in whole))
-    value = chosen.first.reshape(*chosen.first.shape[:2], -1, chosen.first.shape[-1])
-    found = list[Array]()
-    for part, across, added in zip(scores, (chosen.erased, chosen.read), (False, summed), strict=True):
-        weights = _weighed(part[:, before], chosen.turned, across[:, :, :, block])
-        weights = weights.reshape(*value.shape[:3], -1)
-        sums = contract("hdst,hdsv->htv", weights, value)[:, None] if added else transposed_times(weights, value)
-        found.append(sums.reshape(*sums.shape[:2], *part.shape[3:], -1))
-    return found[0], found[1]
+    """What a block of targets erases and reads in the directions of a group, `(head, direction, x, y, value)`."""
+    turned, level, erased, read, first = (jnp.stack([table[:, k, before] for k in group], axis=1) for table in whole)
+    likeness, likeness_of_queries = (part[:, before] for part in scores)
+    value = first.reshape(*first.shape[:2], -1, first.shape[-1])
+    place = jnp.arange(whole.read.shape[2], dtype=jnp.int32)
+    own = place[before, None] == place[None, block]
+    shape = (likeness.shape[3], likeness.shape[4], value.shape[-1])
+
+    taken = _weighed(likeness, turned, erased[..., block]).reshape(*value.shape[:3], -1)
+    seen = _weighed_and_level(likeness_of_queries, turned, read[..., block], level, own).reshape(*value.shape[:3], -1)
+    sums = contract("hdst,hdsv->htv", seen, value)[:, None] if summed else transposed_times(seen, value)
+    return tuple(part.reshape(*part.shape[:2], *shape) for part in (transposed_times(taken, value), sums))
 
 
 @apart
 def _weighed(scores: Array, turned: Array, across: Array) -> Array:
-    """Scores of pairs `(head, y0, x0, y, x)` times the masks of directions, `(head, direction, y0, x0, y, x)`."""
-    return scores[:, None] * (turned[..., None, :] * across[..., None, :, :])
+    """Scores of pairs `(head, y0, x0, x, y)` times the masks of directions, `(head, direction, y0, x0, x, y)`."""
+    return scores[:, None] * (turned[..., None] * across[:, :, :, None])
+
+
+@apart
+def _weighed_and_level(scores: Array, turned: Array, across: Array, level: Array, own: Array) -> Array:
+    """The same with another mask for targets in the source's own line."""
+    masks = jnp.where(own[:, None, None], level[..., None], turned[..., None] * across[:, :, :, None])
+    return scores[:, None] * masks
 
 
 def _run(call: Call) -> Result:
