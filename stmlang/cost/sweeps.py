@@ -175,3 +175,13 @@ def matrix_width(problem: Problem) -> int:
     sizes = {"key'": problem.key, "value'": problem.value, "track'": problem.track}
     indices = set(problem.scan.gate("transition").indices)
     return max(1, sum(size for index, size in sizes.items() if index in indices))
+
+
+TRIANGLES = 8
+SHORTEST_TRIANGLE = 32
+
+
+def triangle_rows(size: int) -> int:
+    """How many rows the blocks have in which a triangular system of so many rows is solved: at most `TRIANGLES` blocks, short
+    ones not without need."""
+    return max(1, min(size, max(SHORTEST_TRIANGLE, -(-size // TRIANGLES))))

@@ -25,7 +25,8 @@ SHARED = "shared"
 @dataclass(frozen=True, slots=True)
 class Merge:
     """`count` merges, all at once, of a block of `a` nodes and `a_edges` entering (leaving) edges with one of `b` nodes and
-    `b_edges`, over `shared` edges. The result has `nodes` and `edges`. What is left `over` of an axis is joined alone."""
+    `b_edges`, over `shared` edges. The result has `nodes` and `edges`, and each node so many `rows` that write and `columns` that
+    read. What is left `over` of an axis is joined alone."""
 
     count: int
     a: int
@@ -36,16 +37,18 @@ class Merge:
     nodes: int
     edges: int
     over: bool = False
+    rows: int = 1
+    columns: int = 1
 
     @property
     def flops(self) -> int:
         """`S_a T_b`, `T_a T_b`, `T_a M_b`, `S_a M_b` over the shared edges: together a product of two matrices."""
-        return 2 * self.count * self.shared * (self.a + self.a_edges) * (self.b + self.b_edges)
+        return 2 * self.count * self.shared * (self.rows * self.a + self.a_edges) * (self.columns * self.b + self.b_edges)
 
     @property
     def numbers(self) -> int:
-        """Numbers in all results' S, T, M and G, which are the four blocks of one square."""
-        return self.count * (self.nodes + self.edges) ** 2
+        """Numbers in all results' S, T, M and G, which are the four blocks of one matrix."""
+        return self.count * (self.rows * self.nodes + self.edges) * (self.columns * self.nodes + self.edges)
 
 
 def regular_merges(sides: tuple[int, ...]) -> Iterator[Merge]:

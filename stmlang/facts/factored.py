@@ -164,9 +164,3 @@ def factored_gates(scan: Scan) -> dict[str, tuple[Factored | None, ...]]:
         for gate in scan.gates
         if any(set(pair) <= set(gate.indices) for pair in PAIRS)
     }
-
-
-def sole_form(scan: Scan, name: str) -> Factored | None:
-    """The factored form of a gate with one clause; None where it has another form or several clauses."""
-    clauses = factored_gates(scan).get(name, ())
-    return clauses[0] if len(clauses) == 1 else None

@@ -2,7 +2,7 @@
 target]` as gating matrices are.
 
 The blocks on the diagonal are inverted at once (`stmlang.lower.inverse`), and the others met by products, so that the work is
-`N^2` for each column. There are at most `BLOCKS` blocks, whatever the size, and so a program of one length. XLA's own triangular
+`N^2` for each column. There is a bounded number of blocks, whatever the size, and so a program of one length. XLA's own triangular
 solve is not used, for the reason that is given there.
 """
 
@@ -13,13 +13,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from stmlang.cost.sweeps import triangle_rows
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.contractions import matmul, times_transposed, transposed_times
 from stmlang.lower.inverse import propagation
-
-BLOCKS = 8
-SHORTEST = 32
-"""Rows of a block at least."""
 
 Matrices = Float[Array, "*batch source target"]
 Rights = Float[Array, "*batch target column"]
@@ -32,20 +29,15 @@ class Solved(NamedTuple):
     inverses: Float[Array, "*batch block row row"]
 
 
-def block_rows(size: int) -> int:
-    """How many rows a block has."""
-    return max(1, min(size, max(SHORTEST, -(-size // BLOCKS))))
-
-
 def _blocks(size: int) -> list[slice]:
-    rows = block_rows(size)
+    rows = triangle_rows(size)
     return [slice(start, min(start + rows, size)) for start in range(0, size, rows)]
 
 
 def _inverses(passed: Matrices) -> Array:
     """Those of the blocks on the diagonal, the last one filled up."""
     size = passed.shape[-1]
-    rows, blocks = block_rows(size), _blocks(size)
+    rows, blocks = triangle_rows(size), _blocks(size)
     filled = [(0, 0)] * (passed.ndim - 2) + [(0, len(blocks) * rows - size)] * 2
     padded = jnp.pad(passed, filled)
     diagonal = [padded[..., start : start + rows, start : start + rows] for start in range(0, len(blocks) * rows, rows)]

@@ -57,9 +57,7 @@ def deltas(
     return Deltas(transition, mark, shares)
 
 
-def _delta(
-    context: Context, environment: Environment, layout: _Layout, form: Overwriting, ports: tuple[Index, ...]
-) -> Delta:
+def _delta(context: Context, environment: Environment, layout: _Layout, form: Overwriting, ports: tuple[Index, ...]) -> Delta:
     def at_nodes(expr: Expr) -> Value:
         return expression(context, environment, expr)
 

@@ -8,10 +8,10 @@ import stmlang
 from stmlang.check import load
 from stmlang.compiler import Call, prepare
 from stmlang.cost.candidate import Candidate, Rejection
+from stmlang.cost.lines import first_axis
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import settings_dict
 from stmlang.strategies.separable import cost as separable
-from stmlang.cost.lines import first_axis
 from tests.plan.scans import asked, diamond, grid, offered, problem
 
 GATES = "source[out] = given()\n transition[out, in] = given()\n mark[in] = given()\n"

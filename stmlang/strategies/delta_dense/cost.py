@@ -7,20 +7,19 @@ direction, beside the paths; memory `C^2`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.delta_rule import delta_gates
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
-from stmlang.cost.sweeps import inverse_cost, needs_line_edges
+from stmlang.cost.sweeps import inverse_cost, needs_line_edges, triangle_rows
 from stmlang.cost.target import Target
 from stmlang.cost.work import Merge, adjoints, array_stage, attention_stages, costed, merge_stage, merge_terms, regular_merges
 from stmlang.strategies.base import plain_strategy
 
 NAME = "delta_dense"
 MOST_CARRIERS = 8192
-BLOCKS, SHORTEST = 8, 32
-"""How a triangular system is cut: into at most so many blocks, of at least so many rows."""
 
 
 def _refuses(problem: Problem) -> str | None:
@@ -92,30 +91,14 @@ def _merges(problem: Problem) -> Iterator[Merge]:
     """Merges of a grid whose nodes have rows for their carriers, and columns for these and for what reads."""
     assert problem.axes is not None
     rows = _carriers(problem) // max(1, problem.counts.nodes)
-    # A square of both sides that holds as many numbers as the two together.
-    yield from (_widened(merge, rows) for merge in regular_merges(problem.axes))
-
-
-def _widened(merge: Merge, rows: int) -> Merge:
-    side = rows + 1
-    return Merge(
-        merge.count,
-        merge.a * side,
-        merge.a_edges,
-        merge.b * side,
-        merge.b_edges,
-        merge.shared,
-        merge.nodes * side,
-        merge.edges,
-        merge.over,
-    )
+    yield from (replace(merge, rows=rows, columns=rows + 1) for merge in regular_merges(problem.axes))
 
 
 def _system(problem: Problem, target: Target, carriers: int) -> tuple[Stage, ...]:
     """Scores of what is erased, what they weigh, and the triangular system by blocks: the inverses on the diagonal, and the
     products with what is solved."""
     lanes, item, key, value = problem.lanes, problem.accumulator, problem.key, problem.value
-    rows = max(1, min(carriers, max(SHORTEST, -(-carriers // BLOCKS))))
+    rows = triangle_rows(carriers)
     blocks = -(-carriers // rows)
     flops, numbers, products = inverse_cost(rows, rows)
     pairs = lanes * carriers * carriers

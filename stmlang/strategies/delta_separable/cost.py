@@ -93,7 +93,10 @@ def _cost(problem: Problem, settings: LineBlocks, target: Target) -> Candidate:
     lines, lanes, item = _lines(problem), problem.lanes, problem.accumulator
     met, held = _pairs(problem, settings)
     between = _between(problem, target, settings)
-    along = (*_along(problem, lines.count, lines.size, "along lines"), *_along(problem, lines.size, lines.count, "across lines"))
+    along = (
+        *_along(problem, lines.count, lines.size, "along lines"),
+        *_along(problem, lines.size, lines.count, "across lines"),
+    )
     tables = 4 * lanes * lines.nodes * (lines.size + lines.count)
     decays = Stage("tables of decays", "vector", tables, tables * item)
     turned = Stage("operands", "vector", 0, 4 * problem.io_bytes * problem.directions)

@@ -124,9 +124,7 @@ def _nodes(lines: Lines, operands: Operands, senses: Senses) -> Nodes:
 def _declared(array: Array, senses: Senses, axes: str) -> Array:
     """Arrays `(direction, head, *axes, ...)`, each turned around as its direction is: from own coordinates to declared ones,
     and back. `axes` says of each whether it is one of y or one of x."""
-    return jnp.stack(
-        [flip(part, [sense[axis == "x"] for axis in axes], 1) for part, sense in zip(array, senses, strict=True)]
-    )
+    return jnp.stack([flip(part, [sense[axis == "x"] for axis in axes], 1) for part, sense in zip(array, senses, strict=True)])
 
 
 def _by_column(gate: Array) -> Array:
@@ -236,7 +234,8 @@ def _met(
     taken = _weighed(likeness, turned, erased[..., block]).reshape(*value.shape[:3], -1)
     seen = _weighed_and_level(likeness_of_queries, turned, read[..., block], level, own).reshape(*value.shape[:3], -1)
     sums = contract("hdst,hdsv->htv", seen, value)[:, None] if summed else transposed_times(seen, value)
-    return tuple(part.reshape(*part.shape[:2], *shape) for part in (transposed_times(taken, value), sums))
+    taken = transposed_times(taken, value)
+    return taken.reshape(*taken.shape[:2], *shape), sums.reshape(*sums.shape[:2], *shape)
 
 
 @apart
