@@ -1,5 +1,5 @@
-"""Gates of the delta rule on any topology, `scale[out, in] * (eye - strength * u u^T)`: what a node erases is the same on all of
-its edges, and how much of the rest passes is a number for each pair of them.
+"""Gates of the delta rule on any topology, `scale[out, in] * (eye - strength * u u^T)`: what a node erases is the same on all
+of its edges, and how much of the rest passes is a number for each pair of them.
 
 Where the numbers of transition and source have their dependence on `out` in common,
 

@@ -8,8 +8,8 @@ A carrier reaches what erases it, the same set of carriers, and what reads it, t
 
     erased = A~ A  (edges)    or  f (I - a)^-1 g  (nodes)              marked = A~ M    or    f (I - a)^-1 M
 
-with `A~ = (I - A)^-1` over edges; in either form a `Summary` with a row for each carrier, and a column for each carrier and then
-one for each node. On a regular topology it is made by merging, on others by an inverse over edges or nodes.
+with `A~ = (I - A)^-1` over edges; in either form a `Summary` with a row for each carrier, and a column for each carrier and
+then one for each node. On a regular topology it is made by merging, on others by an inverse over edges or nodes.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class EdgeCarriers(NamedTuple):
 
 
 class NodeCarriers(NamedTuple):
-    """The nodes of a ragged topology in a topological order, `node` their numbers. `row[e]` and `column[e]` are the places of an
-    edge's tail and head, `head[e]` the head's number; open ends are one past all nodes."""
+    """The nodes of a ragged topology in a topological order, `node` their numbers. `row[e]` and `column[e]` are the places of
+    an edge's tail and head, `head[e]` the head's number; open ends are one past all nodes."""
 
     node: Int[Indices, " carrier"]
     row: Int[Indices, " edge"]

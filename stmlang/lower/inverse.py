@@ -14,18 +14,20 @@ from jaxtyping import Array, Float
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.contractions import matmul, transposed
 
-SMALL = 16
+SMALL = 8
 """Triangles up to this size are inverted entry by entry, all of a batch at once."""
+MANY = 16
+"""And those of larger batches up to this."""
 
 Matrices = Float[Array, "*batch row column"]
 
 
-def propagation(passed: Matrices, factors: int | None) -> Matrices:
-    """The inverse for `passed` strictly upper triangular, by halves; or for one whose paths have fewer than `2^factors` edges,
+def propagation(passed: Matrices, factors: int | None, small: int = SMALL) -> Matrices:
+    """The inverse for `passed` strictly upper triangular, by halves, those of `small` rows entry by entry; or for one whose paths have fewer than `2^factors` edges,
     in whatever order, by so many factors `(I + T)(I + T^2)(I + T^4)...`."""
 
     def plain(passed: Matrices) -> Matrices:
-        return _halves(passed) if factors is None else _doubled(passed, factors)
+        return _halves(passed, small) if factors is None else _doubled(passed, factors)
 
     return with_adjoint(plain, _kept(plain), _adjoint)(passed)
 
@@ -53,7 +55,7 @@ def _doubled(passed: Matrices, factors: int) -> Matrices:
     return inverse
 
 
-def _halves(passed: Matrices) -> Matrices:
+def _halves(passed: Matrices, small: int) -> Matrices:
     """With A and C the inverses of the two diagonal blocks,
 
     [I - T1   -X  ]^-1     [A  A X C]
@@ -61,7 +63,7 @@ def _halves(passed: Matrices) -> Matrices:
     """
     size, *batch = passed.shape[-1], *passed.shape[:-2]
     side = 1 << max(size - 1, 0).bit_length()
-    small = min(side, SMALL)
+    small = min(side, small)
     padded = jnp.pad(passed.reshape(-1, size, size), [(0, 0), (0, side - size), (0, side - size)])
     blocks, corners = padded, list[Array]()
     while blocks.shape[-1] > small:

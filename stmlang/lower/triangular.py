@@ -2,8 +2,8 @@
 target]` as gating matrices are.
 
 The blocks on the diagonal are inverted at once (`stmlang.lower.inverse`), and the others met by products, so that the work is
-`N^2` for each column. There is a bounded number of blocks, whatever the size, and so a program of one length. XLA's own triangular
-solve is not used, for the reason that is given there.
+`N^2` for each column. There is a bounded number of blocks, whatever the size, and so a program of one length.
+XLA's own triangular solve is not used, for the reason that is given there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from stmlang.cost.sweeps import triangle_rows
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.contractions import matmul, times_transposed, transposed_times
-from stmlang.lower.inverse import propagation
+from stmlang.lower.inverse import MANY, propagation
 
 Matrices = Float[Array, "*batch source target"]
 Rights = Float[Array, "*batch target column"]
@@ -41,7 +41,7 @@ def _inverses(passed: Matrices) -> Array:
     filled = [(0, 0)] * (passed.ndim - 2) + [(0, len(blocks) * rows - size)] * 2
     padded = jnp.pad(passed, filled)
     diagonal = [padded[..., start : start + rows, start : start + rows] for start in range(0, len(blocks) * rows, rows)]
-    return propagation(jnp.stack(diagonal, axis=-3), None)
+    return propagation(jnp.stack(diagonal, axis=-3), None, MANY)
 
 
 def _solve(passed: Matrices, right: Rights) -> Solved:

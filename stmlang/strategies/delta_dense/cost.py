@@ -1,4 +1,4 @@
-"""The delta rule on any DAG: path weights between carriers, one unit triangular system a direction, attention with what it gives.
+"""The delta rule on any DAG: path weights between carriers, a unit triangular system a direction, attention with what it gives.
 
 With `C` carriers, the nodes or their outgoing edges, the work is `C^2 (2 d + d + 2 d)` for scores, system and reading, for each
 direction, beside the paths; memory `C^2`.

@@ -11,9 +11,9 @@ and what is written on the others one in each column, whose right side is attent
     W_r(y, x)  =  S_r v  -  b R(y, x)  -  b a_rr sum over y0 < y of down[x, y0, y] (k . k0) W_r(y0, x)
     R(y, x)    =  sum over y0 <= y, x0 < x of turned[y0, x0, x] below[x, y0, y] (k . k0) W_c(y0, x0)
 
-with `turned = along a_rc(y0, x)` and `below = down a_rr(y, x)`, one where y0 = y. What is read is the same with the marks in the
-place of a_rc(y, x), where y0 = y, and of a_rr(y, x). So between lines there are two products of masked scores with W_c, whose scores all
-directions share and whose masks are products of two tables.
+with `turned = along a_rc(y0, x)` and `below = down a_rr(y, x)`, one where y0 = y. What is read is the same with the marks in
+the place of a_rc(y, x), where y0 = y, and of a_rr(y, x). So between lines there are two products of masked scores with W_c, whose
+scores all directions share and whose masks are products of two tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stmlang.cost.lines import Lines, lines_of
 from stmlang.lower.contractions import contract, matmul, times_transposed, transposed, transposed_times
 from stmlang.lower.delta_inputs import delta_inputs
 from stmlang.lower.delta_system import run_system, system_tables
-from stmlang.lower.inverse import propagation
+from stmlang.lower.inverse import MANY, propagation
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.operands import Operands, flip
 from stmlang.lower.segment_products import paths
@@ -151,7 +151,7 @@ def _column_system(columns: Nodes, gates: Gates, right: Array, senses: Senses) -
 
 def _inverse(passed: Array, senses: Senses, axes: str) -> Array:
     """`(I - P)^-1` of lines `(head, direction, line, source, target)`, each triangular in its direction's own coordinates."""
-    own = propagation(_declared(jnp.swapaxes(passed, 0, 1), senses, axes), None)
+    own = propagation(_declared(jnp.swapaxes(passed, 0, 1), senses, axes), None, MANY)
     return jnp.swapaxes(_declared(own, senses, axes), 0, 1)
 
 
