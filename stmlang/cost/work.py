@@ -25,8 +25,8 @@ SHARED = "shared"
 @dataclass(frozen=True, slots=True)
 class Merge:
     """`count` merges, all at once, of a block of `a` nodes and `a_edges` entering (leaving) edges with one of `b` nodes and
-    `b_edges`, over `shared` edges. The result has `nodes` and `edges`, and each node so many `rows` that write and `columns` that
-    read. What is left `over` of an axis is joined alone."""
+    `b_edges`, over `shared` edges. The result has `nodes` and `edges`, and each node so many `rows` that write and `columns`
+    that read. What is left `over` of an axis is joined alone."""
 
     count: int
     a: int

@@ -23,8 +23,8 @@ Matrices = Float[Array, "*batch row column"]
 
 
 def propagation(passed: Matrices, factors: int | None, small: int = SMALL) -> Matrices:
-    """The inverse for `passed` strictly upper triangular, by halves, those of `small` rows entry by entry; or for one whose paths have fewer than `2^factors` edges,
-    in whatever order, by so many factors `(I + T)(I + T^2)(I + T^4)...`."""
+    """The inverse for `passed` strictly upper triangular, by halves, blocks of `small` rows entry by entry; or for one whose
+    paths have fewer than `2^factors` edges, in whatever order, by so many factors `(I + T)(I + T^2)(I + T^4)...`."""
 
     def plain(passed: Matrices) -> Matrices:
         return _halves(passed, small) if factors is None else _doubled(passed, factors)

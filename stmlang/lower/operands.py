@@ -28,9 +28,9 @@ class Factors(NamedTuple):
 
 
 class Delta(NamedTuple):
-    """A gate of the delta rule's form, `scale * (eye - strength * u u^T)` on the key axis. The scale of a transition is laid out
-    as the transition, that of a mark as the mark, without state axes. `scale` is None where it is one, `u` where it is the key
-    itself."""
+    """A gate of the delta rule's form, `scale * (eye - strength * u u^T)` on the key axis. The scale of a transition is laid
+    out as the transition, that of a mark as the mark, without state axes. `scale` is None where it is one, `u` where it is the
+    key itself."""
 
     scale: Float[Array, "direction head *sites *ports"] | None
     strength: Float[Array, "direction head *nodes"]

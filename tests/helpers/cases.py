@@ -37,6 +37,15 @@ def delta(*chunks: int) -> tuple[Way, ...]:
     return tuple(("delta", {"chunk": chunk}) for chunk in chunks)
 
 
+SYSTEM: tuple[Way, ...] = (("delta_dense", None),)
+"""What runs the delta rule on any topology as one system."""
+
+
+def delta_separable(*rows: int) -> tuple[Way, ...]:
+    """The strategy for the delta rule on grids of two axes with one turn closed, once for each number of lines in a block."""
+    return tuple(("delta_separable", {"rows": count}) for count in rows)
+
+
 def raster(*tiles: tuple[int, ...], segments: int = 1) -> tuple[Way, ...]:
     """The sweep of grids by tiles, once for each tile."""
     return tuple(("raster", {"tile": tile, "segments": segments}) for tile in tiles)
@@ -196,6 +205,34 @@ ERASE = """
     mark[key, key'] = given()
     direct = given()
 """
+OVERWRITE = """
+    k = l2norm(k)
+    share = given(0, 1)
+    decay = given(-1, 1)
+    strength = given(0, 2)
+    source[out] = sigmoid(linear(x)) * split(share)[out]
+    transition[out, in, key, key'] = decay * split(share)[out] * (eye[key, key'] - strength * k[key] * k[key'])
+    mark[in] = given()
+    direct = given()
+"""
+OVERWRITE_EDGES = """
+    decay[out, in] = given(-1, 1)
+    strength = given(0, 2)
+    source[out] = given()
+    transition[out, in, key, key'] = decay * (eye[key, key'] - strength * k[key] * k[key'])
+    mark[in] = given()
+    direct = given()
+"""
+OVERWRITE_TURN = OVERWRITE_EDGES + "    transition[out = {}, in = {}, key, key'] = 0\n"
+OVERWRITE_OTHER = """
+    u[key] = given()
+    decay[out] = given(-1, 1)
+    strength = given(0, 2)
+    source[out] = given()
+    transition[out, in, key, key'] = decay[out] * (eye[key, key'] - strength * u[key] * u[key'])
+    mark[in, key, key'] = strength * (eye[key, key'] - u[key] * u[key'])
+    direct = given()
+"""
 MATRIX = """
     source[out] = given()
     transition[out, in, key, key', value] = given(-0.5, 0.5)
@@ -296,7 +333,7 @@ CASES: tuple[Case, ...] = (
     Case("chain 12 mlstm", "chain(t = 12)", MLSTM + BOTH, (*ways({"tile": (5,)}), *linear(5))),
     Case("chain 9 key", "chain(t = 9)", KEY + CONCAT, (*ANY, *linear(4))),
     Case("chain 9 key value", "chain(t = 9)", BOTH_AXES, ANY),
-    Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, (*ANY, *delta(4, 9)), key=4),
+    Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, (*ANY, *delta(4, 9), *SYSTEM), key=4),
     Case("chain 13 erase", "chain(t = 13)", ERASE + CONCAT + NONE, (*ANY, *delta(5)), key=3, exact=True),
     Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, ANY),
     Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, (*ways({"tile": (1, 1)}), *raster((1, 1)))),
@@ -393,8 +430,54 @@ CASES: tuple[Case, ...] = (
         "dag delta",
         SMALL,
         DELTA + BACKWARD,
-        (*ANY, NODES[0]),
+        (*ANY, NODES[0], *SYSTEM),
     ),
+    Case("grid 5x3 overwrite", SQUARE.format(5, 3), OVERWRITE + ALL + PROPAGATE, SYSTEM),
+    Case("grid 7x5 overwrite exact", SQUARE.format(7, 5), OVERWRITE + ALL + NONE, SYSTEM, exact=True, quick=False),
+    Case("grid 2x1 overwrite", SQUARE.format(2, 1), OVERWRITE + BACKWARD + PROPAGATE, SYSTEM, quick=False),
+    Case("grid 3x4 overwrite edges", SQUARE.format(3, 4), OVERWRITE_EDGES + CONCAT + NONE, SYSTEM),
+    Case("grid 2x3 overwrite other", SQUARE.format(2, 3), OVERWRITE_OTHER + BOTH_WAYS + NONE, SYSTEM),
+    Case(
+        "grid 5x7 overwrite turn",
+        SQUARE.format(5, 7),
+        OVERWRITE_TURN.format("cols", "rows") + ALL + NONE,
+        (*delta_separable(2, 5), *SYSTEM),
+    ),
+    Case(
+        "grid 7x4 overwrite turn",
+        SQUARE.format(7, 4),
+        OVERWRITE_TURN.format("rows", "cols") + CONCAT + NONE,
+        delta_separable(3),
+        exact=True,
+    ),
+    Case(
+        "grid 1x5 overwrite turn",
+        SQUARE.format(1, 5),
+        OVERWRITE_TURN.format("cols", "rows") + BACKWARD + NONE,
+        delta_separable(1),
+        quick=False,
+    ),
+    Case(
+        "grid 6x1 overwrite turn",
+        SQUARE.format(6, 1),
+        OVERWRITE_TURN.format("cols", "rows") + BOTH_WAYS + NONE,
+        delta_separable(4),
+        quick=False,
+    ),
+    Case(
+        "grid 2x3x2 overwrite",
+        "grid(a = 2, b = 3, c = 2)",
+        OVERWRITE_EDGES + "    directions +a -b +c, -a +b +c\n" + NONE,
+        SYSTEM,
+        heads=1,
+        quick=False,
+    ),
+    Case("dag overwrite", random_dag(9, 18, seed=12), OVERWRITE_EDGES + BOTH + NONE, (*SYSTEM, *ANY), exact=True),
+    Case("dag overwrite other", SMALL, OVERWRITE_OTHER + CONCAT.replace("all", "both") + NONE, SYSTEM, quick=False),
+    Case("dag overwrite D", SMALL, OVERWRITE_EDGES + BOTH + DISTRIBUTE, SYSTEM, quick=False),
+    Case("tree overwrite", TREE, DELTA + BOTH, SYSTEM, quick=False),
+    Case("chain 1 overwrite", "chain(t = 1)", OVERWRITE_EDGES + BOTH + NONE, SYSTEM, quick=False),
+    Case("chain 37 overwrite", "chain(t = 37)", OVERWRITE_EDGES + BOTH + NONE, SYSTEM, heads=1, quick=False),
     Case("random dag", random_dag(12, 22, seed=1), RAGGED + BOTH + PROPAGATE, ways({"block": 4}), heads=1),
     Case(
         "random dag D",

@@ -44,6 +44,16 @@ ERASING = """
     direct = given()
     stabilize none
 """
+ERASING_ONE_TURN = """
+    decay[out, in] = tanh(given())
+    strength = sigmoid(given())
+    source[out] = given()
+    transition[out, in, key, key'] = decay * (eye[key, key'] - strength * k[key] * k[key'])
+    transition[out = cols, in = rows, key, key'] = 0
+    mark[in] = given()
+    direct = given()
+    stabilize none
+"""
 SAME_EVERYWHERE = """
     source[out] = param(0.7)
     transition[out, in] = tanh(param(0.4))
@@ -83,6 +93,7 @@ EXAMPLES = (
     Example("chain(t = 17)", FACTORS),
     Example("chain(t = 17)", ERASING),
     GRID,
+    Example("grid(rows = 2, cols = 3)", ERASING_ONE_TURN),
     Example("grid(rows = 2, cols = 3)", SAME_EVERYWHERE),
     Example("dag(nodes <= 10, edges <= 20)", FACTORS, PAIR),
 )

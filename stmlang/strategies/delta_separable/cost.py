@@ -99,8 +99,8 @@ def _cost(problem: Problem, settings: LineBlocks, target: Target) -> Candidate:
     )
     tables = 4 * lanes * lines.nodes * (lines.size + lines.count)
     decays = Stage("tables of decays", "vector", tables, tables * item)
-    turned = Stage("operands", "vector", 0, 4 * problem.io_bytes * problem.directions)
-    stages = (decays, turned, *along, *between)
+    laid = Stage("operands", "vector", 0, 2 * problem.io_bytes)
+    stages = (decays, laid, *along, *between)
     copies = problem.io_bytes * (1 + problem.directions)
     return costed(
         NAME,

@@ -12,8 +12,8 @@ and what is written on the others one in each column, whose right side is attent
     R(y, x)    =  sum over y0 <= y, x0 < x of turned[y0, x0, x] below[x, y0, y] (k . k0) W_c(y0, x0)
 
 with `turned = along a_rc(y0, x)` and `below = down a_rr(y, x)`, one where y0 = y. What is read is the same with the marks in
-the place of a_rc(y, x), where y0 = y, and of a_rr(y, x). So between lines there are two products of masked scores with W_c, whose
-scores all directions share and whose masks are products of two tables.
+the place of a_rc(y, x), where y0 = y, and of a_rr(y, x). So between lines there are two products of masked scores with W_c,
+whose scores all directions share and whose masks are products of two tables.
 """
 
 from __future__ import annotations
