@@ -17,8 +17,8 @@ from stmlang.lower.operands import STATE_AXES, Delta, Operands
 
 
 class DeltaInputs(NamedTuple):
-    """What is read with `query` is multiplied with `mark`, one number for each incoming edge, and with `seen`; each is None where
-    there is none. `source` is None where it is drawn into keys or values, `u` where what is taken away is under the key."""
+    """What is read with `query` is multiplied with `mark`, one number for each incoming edge, and with `seen`; each is None
+    where there is none. `source` is None where it is drawn into keys or values, `u` where the key is what is taken away."""
 
     query: Float[Array, "direction head *nodes key"]
     key: Float[Array, "direction head *nodes key"]

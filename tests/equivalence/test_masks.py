@@ -31,6 +31,7 @@ CHAINS = [
     ("std:chain/gla", "linear"),
     ("std:chain/mlstm", "linear"),
     ("std:chain/deltanet", "delta"),
+    ("std:chain/deltanet", "delta_dense"),
     ("std:plstm/chain", "dense_nodes"),
     (BOTH, "parallel"),
     (CONSTANT, "impulse"),
@@ -136,6 +137,8 @@ SIZES, INSIDE = {"rows": 4, "cols": 3}, {"rows": 3, "cols": 2}
 GRIDS = [
     ("std:plstm/image_p", "rows"),
     ("std:plstm/image_d", "separable"),
+    ("std:plstm/image_delta", "delta_separable"),
+    ("std:plstm/image_delta", "delta_dense"),
     ("std:plstm/image_constant", "impulse"),
     *(
         pytest.param(spec, strategy, marks=slow)

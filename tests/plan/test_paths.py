@@ -28,6 +28,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "plstm/image_p": (RANK_ONE, "rows"),
     "plstm/image_p_reference": (RANK_ONE, "rows"),
     "plstm/image_d": (CLOSED, "separable"),
+    "plstm/image_delta": (CLOSED, "delta_separable"),
     "plstm/image_constant": (CONSTANT, "impulse"),
     "plstm/volume_p": (RANK_ONE, "rows"),
     "plstm/volume_d": (CLOSED, "rows"),

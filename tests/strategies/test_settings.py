@@ -14,6 +14,7 @@ import stmlang
 from stmlang.cost.chains import Chunk
 from stmlang.cost.settings import NoSettings, Settings, label, parse_settings, settings_dict
 from stmlang.strategies.chunkwise.settings import Chunkwise
+from stmlang.strategies.delta_separable.settings import LineBlocks
 from stmlang.strategies.impulse.settings import Impulse
 from stmlang.strategies.lowering import lowering_of
 from stmlang.strategies.raster.settings import Raster
@@ -96,6 +97,7 @@ def test_words(settings: Settings, words: str) -> None:
         (Rows(1, 2, 5), 3, Rows(2, 2, 5)),
         (Rows(2, 2, 5), 3, Rows(1, 2, 5)),
         (Separable(2), 2, Separable(2)),
+        (LineBlocks(2), 2, LineBlocks(2)),
     ],
 )
 def test_the_last_two_axes_change_places(settings: Settings, rank: int, other: Settings) -> None:
@@ -110,6 +112,7 @@ def test_a_smaller_grid_has_fewer_segments() -> None:
 
 CHAIN = "std:chain/mlstm", {"time": 6}
 GRID = "std:plstm/image_d", {"rows": 6, "cols": 4}
+ERASING = "std:plstm/image_delta", {"rows": 6, "cols": 4}
 TREE = "std:plstm/tree", {"depth": 3}
 SAME = "std:plstm/image_constant", {"rows": 6, "cols": 4}
 
@@ -132,6 +135,8 @@ WRONG = [
     (GRID, "rows", {"axis": 0, "rows": 2}, "its settings are the numbers `axis`, `rows` and `targets`"),
     (GRID, "rows", {"axis": 2, "rows": 2, "targets": 2}, "the axis is one of 0 to 1, not 2"),
     (GRID, "rows", {"axis": 0, "rows": 0, "targets": 2}, "`rows` and `targets` are positive, not 0 and 2"),
+    (ERASING, "delta_separable", {"tile": 2}, "its setting is `rows`, the lines of targets in a block"),
+    (ERASING, "delta_separable", {"rows": 0}, "a block has a positive number of lines, not 0"),
     (GRID, "separable", {"tile": 2}, "its setting is `rows`, the lines of targets in a block"),
     (GRID, "separable", {"rows": 0}, "a block has a positive number of lines, not 0"),
 ]
