@@ -198,7 +198,7 @@ def _in_order(array: Array, order: Sequence[int]) -> Array:
 def _between_tables(gates: Gates, first: Array) -> Tables:
     walks = transposed(gates.in_rows)
     below = jnp.moveaxis(gates.in_columns, 4, 2)
-    own = jnp.eye(below.shape[2], dtype=below.dtype)[:, None, :]
+    own = jnp.eye(below.shape[2], dtype=below.dtype)[None, None, :, None, :]
     return Tables(
         walks * gates.turn[..., None, :],
         walks * gates.mark_c[..., None, :],
@@ -247,7 +247,7 @@ def _weighed(scores: Array, turned: Array, across: Array) -> Array:
 @apart
 def _weighed_and_level(scores: Array, turned: Array, across: Array, level: Array, own: Array) -> Array:
     """The same with another mask for targets in the source's own line."""
-    masks = jnp.where(own[:, None, None], level[..., None], turned[..., None] * across[:, :, :, None])
+    masks = jnp.where(own[None, None, :, None, None], level[..., None], turned[..., None] * across[:, :, :, None])
     return scores[:, None] * masks
 
 
