@@ -17,7 +17,7 @@ from stmlang.lower.contractions import matmul, transposed
 SMALL = 8
 """Triangles up to this size are inverted entry by entry, all of a batch at once."""
 MANY = 16
-"""And those of larger batches up to this."""
+"""And up to this where systems are many and small: by entries they have a shorter program, and their adjoint a faster one."""
 
 Matrices = Float[Array, "*batch row column"]
 

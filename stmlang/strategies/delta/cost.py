@@ -105,7 +105,7 @@ def _stages(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
     )
 
 
-SMALL = 8
+SMALL = 16
 """Triangles up to this size are inverted without matrix products."""
 
 

@@ -28,7 +28,7 @@ from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.contractions import contract, transposed
 from stmlang.lower.delta_inputs import delta_inputs
-from stmlang.lower.inverse import propagation
+from stmlang.lower.inverse import MANY, propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import Paths, paths
 from stmlang.lower.strategy import LoweringContext, Needs, Tables, no_tables
@@ -83,7 +83,7 @@ def _chunk(nodes: Nodes, state: State) -> tuple[Array, State]:
     inside, into, out = fading.inside, fading.into[..., None], fading.out[..., None]
     # Transposed, as the inverse wants it: sources are rows.
     passed = -contract("lmk,lnk->lmn", u, u) * transposed(inside) * erased[:, None, :]
-    inverse = propagation(passed, None)
+    inverse = propagation(passed, None, MANY)
     held = contract("lnk,lkv->lnv", u * into, state)
     if nodes.u is not None:
         held = held + contract("lnm,lmv->lnv", contract("lnk,lmk->lnm", u, key) * inside, value)
