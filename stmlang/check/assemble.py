@@ -13,7 +13,7 @@ from stmlang.check.implied import Implied
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
 from stmlang.check.vocabulary import CORE, INPUTS, SIZES
-from stmlang.scan.expression import Degree, Number, inside
+from stmlang.scan.expression import Degree, Neighbour, Number, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology
 from stmlang.source.advice import Advice
@@ -117,7 +117,7 @@ def _varying(draft: Draft) -> set[str]:
 
 
 def _directional(draft: Draft, order: list[str]) -> set[str]:
-    """The gates that rest on a leaf of which there is one for each direction, or on a degree, which is counted along it."""
+    """The gates that rest on a leaf of which there is one for each direction, or on degrees or neighbours, counted along it."""
     varying = _varying(draft)
     counted = _counted(draft)
     directional: set[str] = set()
@@ -135,14 +135,14 @@ def _counted(draft: Draft) -> dict[str, Span]:
     counted: dict[str, Span] = {}
     for name, clauses in draft.clauses.items():
         for inner in inside(*(clause.value for clause in clauses)):
-            if isinstance(inner, Degree):
+            if isinstance(inner, Degree | Neighbour):
                 counted.setdefault(name, inner.span)
     return counted
 
 
 def _refuse_counted(problems: Problems, name: str, place: Span, *labels: Label) -> None:
-    note = "all directions share `q`, `k` and `v`, while `degree(in)` and `degree(out)` change places against the edges"
-    help = "use degrees in `source`, `mark` or `direct`, or let the scan run in one direction"
+    note = "all directions share `q`, `k` and `v`, while what is `in` and what is `out` changes places against the edges"
+    help = "use degrees and neighbours in `source`, `mark` or `direct`, or let the scan run in one direction"
     problems.error("STM2038", f"`{name}` differs from direction to direction", place, note, help=help, labels=labels)
 
 

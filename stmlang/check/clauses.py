@@ -18,14 +18,16 @@ _NAME = re.compile(r"\w+")
 _BRACKET = re.compile(r"\s*\[(?:[^\]#]|#[^\r\n]*)*\]")
 
 Pins = tuple[tuple[Index, str], ...]
+Places = tuple[tuple[Index, int], ...]
 
 
 @dataclass(frozen=True)
 class Written:
-    """An equation with the ports it is pinned to, in the order of its gate's indices."""
+    """An equation with the ports and the positions on state axes that it is pinned to, in the order of its gate's indices."""
 
     equation: tree.Equation
     pins: Pins
+    places: Places = ()
 
     @property
     def head(self) -> Span:
@@ -52,22 +54,26 @@ def with_index(equation: Span, index: str) -> Edit:
 
 def in_force(
     problems: Problems, gate: str, indices: Sequence[Index], written: list[Written], names: list[str]
-) -> list[Written]:
-    """The equations that hold somewhere. Ties and gaps are errors; one that never holds is left out with a warning.
+) -> list[list[Written]]:
+    """The equations that hold somewhere, those for the same ports together, whose positions differ. Ties and gaps are errors;
+    one that never holds is left out with a warning.
 
     For each choice of ports, of the equations that match it the one with the most pins holds. `names` are the ports.
     """
-    table: dict[Pins, Written] = {}
+    groups: dict[Pins, list[Written]] = {}
     for clause in written:
-        if clause.pins in table:
-            labels = [Label(table[clause.pins].head, "the first one")]
-            what = f"`{gate}` has two equations" + (" for the same ports" if clause.pins else "")
-            problems.error("STM2009", what, clause.head, "every gate is said once", labels=labels)
-        else:
-            table[clause.pins] = clause
+        group = groups.setdefault(clause.pins, [])
+        first = next((other for other in group if other.places == clause.places), None)
+        if first is None:
+            group.append(clause)
+            continue
+        labels = [Label(first.head, "the first one")]
+        pinned = " for the same ports" if clause.pins else " for the same positions" if clause.places else ""
+        problems.error("STM2009", f"`{gate}` has two equations{pinned}", clause.head, "every gate is said once", labels=labels)
+    table = {pins: group[0] for pins, group in groups.items()}
     over: list[Index] = [index for index in indices if index in PORT_INDICES]
     if not any(pins for pins in table):
-        return list(table.values())
+        return list(groups.values())
     used: dict[Pins, None] = {}
     gaps: list[str] = []
     for ports in product(names, repeat=len(over)):
@@ -83,7 +89,7 @@ def in_force(
     for pins, clause in table.items():
         if pins not in used:
             problems.warn("STM2042", "this equation never holds", clause.head, "more specific ones hold for all of its ports")
-    return [clause for pins, clause in table.items() if pins in used]
+    return [group for pins, group in groups.items() if pins in used]
 
 
 def _holding(table: dict[Pins, Written], ports: Pins) -> list[Written]:

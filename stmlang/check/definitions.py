@@ -102,6 +102,8 @@ def _inside(expression: tree.Expression) -> list[tree.Expression]:
             return []
         case tree.Indexed(base=base):
             return [base]
+        case tree.List(entries=entries):
+            return list(entries)
         case tree.Call(arguments=arguments):
             return [argument.value for argument in arguments]
         case tree.Negate(operand=operand):

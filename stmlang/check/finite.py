@@ -22,6 +22,7 @@ from stmlang.scan.expression import (
     Number,
     Power,
     Product,
+    Spread,
     Sum,
     children,
     inside,
@@ -65,7 +66,7 @@ def _depth(expr: Expr, operands: tuple[int, ...]) -> int:
 
 def _finite(value: Expr, gates: Mapping[str, Made]) -> Typed:
     if not any(isinstance(inner, Degree | GateRef) for inner in inside(value)):
-        return value, Made.NUMBERS if isinstance(value, Number) else Made.OTHER
+        return value, Made.NUMBERS if isinstance(value, Number | Spread) else Made.OTHER
     known: dict[int, tuple[Expr, Typed]] = {}
 
     def rule(expr: Expr, operands: tuple[Typed, ...]) -> Typed:
@@ -73,7 +74,7 @@ def _finite(value: Expr, gates: Mapping[str, Made]) -> Typed:
         same = all(new is old for (new, _), old in zip(operands, children(expr), strict=True))
         whole = expr if same else rebuilt(expr, tuple(operand for operand, _ in operands))
         match whole:
-            case Number():
+            case Number() | Spread():
                 return whole, Made.NUMBERS
             case Degree():
                 return whole, Made.DEGREES

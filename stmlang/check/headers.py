@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stmlang.check.clauses import Pins, Written
+from stmlang.check.clauses import Pins, Places, Written
 from stmlang.check.problems import listed
 from stmlang.check.typing.context import Context
-from stmlang.check.typing.indices import index_word, pinned_port
+from stmlang.check.typing.indices import index_word, is_state, pinned_place, pinned_port
 from stmlang.check.typing.scope import Header
 from stmlang.check.vocabulary import ALLOWED, CORE, INPUT_INDEX, RESERVED, input_indices, known_indices
-from stmlang.scan.expression import INDICES, PORT_INDICES, Index
+from stmlang.scan.expression import BOUND_INDICES, INDICES, PORT_INDICES, Index
 from stmlang.source.advice import Advice, replaced
 from stmlang.source.advice import written as written_as
 from stmlang.source.diagnostic import Label
@@ -49,11 +49,11 @@ def declared(context: Context, equations: Sequence[tree.Equation]) -> dict[str, 
         gate = gates[name]
         if gate.header is None:
             continue
-        pins = _pins(context, gate.header, equation)
-        if pins is None:
+        pinned = _pins(context, gate.header, equation)
+        if pinned is None:
             gate.header = None
         else:
-            gate.written.append(Written(equation, pins))
+            gate.written.append(Written(equation, *pinned))
     return gates
 
 
@@ -105,6 +105,11 @@ def _permitted(context: Context, header: Header, equation: tree.Equation) -> boo
     name = header.name
     allowed = ALLOWED.get(name, INDICES)
     for index, entry in zip(header.indices, equation.indices, strict=False):
+        if index in BOUND_INDICES:
+            row, column, note = index[:-2], index[:-1], "it stands in sums on the right, where matrices are multiplied"
+            help = f"write `sum(a[{row}, {index}] * b[{index}, {column}], over = {index})`"
+            context.error("STM2003", f"no gate has the index `{index}`", entry.span, note, help=help)
+            return False
         if index not in allowed:
             known = known_indices(allowed, context.world.numbers)
             why = f"{_WHY[name]} of the state" if name in INPUT_INDEX and len(known) > 1 else _WHY[name]
@@ -143,8 +148,8 @@ def _instead(name: str, index: tree.Name) -> str | Advice | None:
     }.get((name, index.text))
 
 
-def _pins(context: Context, header: Header, equation: tree.Equation) -> Pins | None:
-    """The ports that an equation's left-hand side names; its indices must be those of the gate."""
+def _pins(context: Context, header: Header, equation: tree.Equation) -> tuple[Pins, Places] | None:
+    """The ports and positions that an equation's left-hand side names; its indices must be those of the gate."""
     indices = _indices(context, equation)
     if indices is None:
         return None
@@ -155,10 +160,16 @@ def _pins(context: Context, header: Header, equation: tree.Equation) -> Pins | N
         context.error("STM2005", f"this gate was declared as {has}", equation.target.span, note, labels=labels)
         return None
     pins: dict[Index, str] = {}
+    places: dict[Index, int] = {}
     for index, entry in zip(indices, equation.indices, strict=False):
-        if entry.port is not None:
-            port = pinned_port(context, entry, reference=False)
-            if port is None:
-                return None
-            pins[index] = port
-    return tuple((index, pins[index]) for index in header.indices if index in pins)
+        if entry.port is None:
+            continue
+        port = None if is_state(entry) else pinned_port(context, entry, reference=False)
+        place = pinned_place(context, entry) if is_state(entry) else None
+        if port is None and place is None:
+            return None
+        pins |= {} if port is None else {index: port}
+        places |= {} if place is None else {index: place}
+    ports: Pins = tuple((index, pins[index]) for index in header.indices if index in pins)
+    positions: Places = tuple((index, places[index]) for index in header.indices if index in places)
+    return ports, positions

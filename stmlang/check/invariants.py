@@ -15,11 +15,13 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Reduce,
     Spectral,
     Split,
+    Stack,
     free_indices,
     inside,
 )
@@ -99,7 +101,8 @@ def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> N
             free = [entry.index for entry in bind if entry.index is not None]
             assert len(set(free)) == len(free), "no diagonal"
             dense = {port.name for port in ports(scan.topology) if not port.ragged}
-            assert all((entry.index is None) == (entry.port is not None) for entry in bind)
+            assert all((entry.index is None) == (entry.port is not None or entry.place is not None) for entry in bind)
+            assert all(entry.place is None or entry.declared not in PORT_INDICES for entry in bind)
             assert all(entry.port in dense for entry in bind if entry.port is not None)
         case InputRef(name=name, bind=bind):
             term, size = ("read", scan.reads) if name == "q" else ("write", scan.writes)
@@ -120,6 +123,12 @@ def _expr(scan: Scan, expr: Expr, earlier: dict[str, Gate], used: set[str]) -> N
         case Eye(first=first, second=second):
             assert first != second
             assert first.rstrip("'") == second.rstrip("'")
+        case Stack(index=index, entries=entries, rest=rest):
+            places = [place for place, _ in entries]
+            assert len(set(places)) == len(places), "each position has one entry"
+            size = {"key": scan.key, "value": scan.value, "track": scan.track}[index.rstrip("'")]
+            assert all(0 <= place < size for place in places)
+            assert (rest is None) == (len(places) == size), "the rest is what has no entry"
         case Spectral(pairs=pairs):
             assert pairs, "a matrix has an axis"
         case LineMask() | Degree():
@@ -132,7 +141,7 @@ def _directional_below(scan: Scan, value: Expr, earlier: dict[str, Gate]) -> boo
     return any(
         (isinstance(expr, GateRef) and earlier[expr.gate].directional)
         or (isinstance(expr, LeafRef) and scan.leaf(expr.leaf).directional)
-        or (isinstance(expr, Degree) and len(scan.directions) > 1)
+        or (isinstance(expr, Degree | Neighbour) and len(scan.directions) > 1)
         for expr in inside(value)
     )
 

@@ -13,15 +13,30 @@ from stmlang.check.inline_graphs import Graphs
 from stmlang.check.matrix_leaves import warn_matrices
 from stmlang.check.modes import modes, without_settings
 from stmlang.check.modules import Module
+from stmlang.check.places import by_places
 from stmlang.check.problems import Problems
 from stmlang.check.search_path import Place
 from stmlang.check.sizes import Settings, Sizer
 from stmlang.check.topologies import Topologies
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.expressions import context_for
-from stmlang.check.typing.scope import Budget, NoNumber, Numbers, Scope, Site, World
+from stmlang.check.typing.scope import Budget, Header, NoNumber, Numbers, Scope, Site, World
 from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES, TERM_SIZES
-from stmlang.scan.expression import INDICES, Expr, Eye, GateRef, Index, InputRef, LeafRef, LineMask, Reduce, Split, children
+from stmlang.scan.expression import (
+    INDICES,
+    Expr,
+    Eye,
+    GateRef,
+    Index,
+    InputRef,
+    LeafRef,
+    LineMask,
+    Neighbour,
+    Reduce,
+    Split,
+    Stack,
+    children,
+)
 from stmlang.scan.scan import Clause, Scan
 from stmlang.scan.topology import ports
 from stmlang.source.advice import Advice, replaced
@@ -207,23 +222,35 @@ class ScanChecker:
         if gate.header is None:
             return
         names = [] if draft.topology is None else [port.name for port in ports(draft.topology)]
+        indices = gate.header.indices
+        sizes: dict[Index, int] = {
+            index: int(size) for index in indices if isinstance(size := self._numbers.get(index.rstrip("'")), float | int)
+        }
         clauses: list[Clause] = []
-        for written in in_force(self._problems, name, gate.header.indices, gate.written, names):
-            site = _site(name, gate.header.indices, written)
-            context = context_for(self._problems, self._budget, world, site)
-            value = context.type(written.equation.value, Scope(self._module))
-            for used, place in site.uses.items():
-                draft.uses[name].setdefault(used, place)
-            if value is None:
-                continue
-            self._budget.weight -= value.weight
-            if self._budget.weight < 0:
-                context.too_large(written.equation.value.span)
-            for index in sorted(value.free - set(site.indices)):
-                _refuse_free(context, written, index, value.expr)
-            draft.leaves[name] = (*draft.leaves.get(name, ()), *site.leaves)
-            clauses.append(Clause(written.pins, value.expr))
+        for group in in_force(self._problems, name, indices, gate.written, names):
+            typed = [(written, self._equation(draft, world, gate.header, written)) for written in group]
+            sound = [(written, value) for written, value in typed if value is not None]
+            if len(sound) == len(typed):
+                value = by_places(self._problems, name, indices, sound, sizes)
+                clauses += [] if value is None else [Clause(group[0].pins, value)]
         draft.clauses[name] = tuple(clauses)
+
+    def _equation(self, draft: Draft, world: World, header: Header, written: Written) -> Expr | None:
+        """The value of one equation; None after an error."""
+        site = _site(header.name, header.indices, written)
+        context = context_for(self._problems, self._budget, world, site)
+        value = context.type(written.equation.value, Scope(self._module))
+        for used, place in site.uses.items():
+            draft.uses[header.name].setdefault(used, place)
+        if value is None:
+            return None
+        self._budget.weight -= value.weight
+        if self._budget.weight < 0:
+            context.too_large(written.equation.value.span)
+        for index in sorted(value.free - set(site.indices)):
+            _refuse_free(context, written, index, value.expr)
+        draft.leaves[header.name] = (*draft.leaves.get(header.name, ()), *site.leaves)
+        return value.expr
 
     def _warn_unused(self) -> None:
         sizes = {axis for axis in self._numbers if axis not in self._used}
@@ -238,9 +265,9 @@ class ScanChecker:
 
 def _site(gate: str, indices: tuple[Index, ...], written: Written) -> Site:
     """The equation as what stands in it needs to know it. The first leaf of an equation for some ports carries their names:
-    `transition[rows,in]`."""
-    pins = dict(written.pins)
-    ports_shown = [pins.get(index, index) for index in indices if index in ("out", "in")]
+    `transition[rows,in]`; that of one for some positions has all indices of its gate: `transition[0,track']`."""
+    pins = {**dict(written.pins), **{index: str(place) for index, place in written.places}}
+    ports_shown = [pins.get(index, index) for index in indices if index in ("out", "in") or written.places]
     label = f"{gate}[{','.join(ports_shown)}]" if pins else gate
     return Site(gate, label, tuple(index for index in indices if index not in pins), written.equation.span)
 
@@ -257,6 +284,13 @@ def _refuse_free(context: Context, written: Written, index: Index, value: Expr) 
         note = f"this equation is for `{index} = {pinned}`, so that nothing on its right may range over `{index}`"
         gate = span.text.partition("[")[0]
         help = f"pin it: `{gate}[{index} = {pinned}]`" if gate.isidentifier() else "make it a gate of its own, and pin that"
+        context.error("STM2008", f"`{index}` is free here", span, note, help=help)
+        return
+    if dict(written.places).get(index) is not None:
+        note = f"this equation is for one position of `{index}`, so that nothing on its right may range over it"
+        gate = span.text.partition("[")[0]
+        place = dict(written.places)[index]
+        help = f"pin it: `{gate}[{index} = {place}]`" if gate.isidentifier() else "make it a gate of its own, and pin that"
         context.error("STM2008", f"`{index}` is free here", span, note, help=help)
         return
     note = f"the left side, `{' '.join(written.head.text.split())}`, does not have the index `{index}`"
@@ -289,6 +323,10 @@ def _brings(expr: Expr, index: Index) -> bool:
             return any(entry.index == index for entry in bind)
         case Eye(first=first, second=second):
             return index in (first, second)
+        case Stack(index=own):
+            return index == own
+        case Neighbour(over=over):
+            return index == over
         case Split() | LineMask():
             return index == "out"
         case _:

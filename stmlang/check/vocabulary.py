@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from stmlang.scan.expression import INDICES, TERM_INDICES, Function, Index
+from stmlang.scan.expression import BOUND_INDICES, INDICES, TERM_INDICES, Function, Index
 
 INPUTS = ("q", "k", "v")
 INPUT_INDEX: dict[str, Index] = {"q": "key", "k": "key", "v": "value"}
@@ -14,7 +14,7 @@ SIZES = ("heads", "key", "value", "track", "writes", "reads")
 TERM_SIZES: dict[Index, str] = {"write": "writes", "read": "reads"}
 """What the head of a scan says of an index that it need not have."""
 CORE = ("source", "transition", "mark", "direct")
-INDEX_WORDS: dict[str, Index] = {index: index for index in INDICES}
+INDEX_WORDS: dict[str, Index] = {index: index for index in (*INDICES, *BOUND_INDICES)}
 
 ALLOWED: dict[str, tuple[Index, ...]] = {
     "source": ("out", "key", "value", "track", "write"),
@@ -42,11 +42,11 @@ ELEMENTWISE: dict[str, Function] = {function.value: function for function in Fun
 REDUCTIONS = {"sum": "sum", "mean": "mean", "largest": "max"}
 NORMALIZATIONS = {"softmax": "softmax", "l1norm": "l1", "l2norm": "l2"}
 LEAVES = ("linear", "param", "given")
-BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread", "degree")
+BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread", "degree", "neighbour")
 
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys((*BUILT_IN, "eye"), "is a built-in function"),
-    **dict.fromkeys((index for index in INDICES if index not in TERM_INDICES), "is an index"),
+    **dict.fromkeys((*(index for index in INDICES if index not in TERM_INDICES), *BOUND_INDICES), "is an index"),
     "x": "stands for the node features",
     "e": "stands for the edge features",
     "heads": "is the number of heads",
@@ -60,5 +60,5 @@ MEANT = "has a meaning of its own"
 
 KINDS_OF_TOPOLOGY: Mapping[str, str] = dict.fromkeys(("chain", "grid", "tree", "dag"), "is a kind of topology")
 
-KINDS = {"out": "port", "in": "port"} | {index: index.rstrip("'") for index in INDICES[2:]}
+KINDS = {"out": "port", "in": "port"} | {index: index.rstrip("'") for index in (*INDICES[2:], *BOUND_INDICES)}
 """An index may be renamed to another one of its kind."""

@@ -28,6 +28,7 @@ from stmlang.scan.expression import (
     Number,
     Power,
     Product,
+    Spread,
     Sum,
     children,
 )
@@ -75,6 +76,8 @@ class DegreeCases(Analysis[Cases | None]):
         match expr:
             case Number(value=value):
                 return (number(value),) * self.count
+            case Spread(low=low, high=high):
+                return (finite(min(low, high), max(low, high)),) * self.count
             case Degree(over=over):
                 return tuple(out if over == "out" else into for into, out in product(self.into, self.out))
             case GateRef(gate=name, bind=bind):

@@ -22,6 +22,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -29,6 +30,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
@@ -110,7 +113,7 @@ class Dependence(Analysis[Depends]):
 
     def structural(self, expr: Expr, operands: tuple[Depends, ...]) -> Depends:
         match expr:
-            case Number():
+            case Number() | Spread():
                 return NOTHING
             case LeafRef(leaf=name, indices=indices):
                 leaf = self.scan.leaves[self.numbers[name]]
@@ -128,12 +131,16 @@ class Dependence(Analysis[Depends]):
             case Spectral():
                 depends = operands[0]
                 return Depends(depends.varies - expr.indices, depends.inputs, depends.leaf_bits, depends.graph, depends.nodes)
+            case Stack(index=index):
+                return union([Depends(frozenset({index})), *operands])
             case Split():
                 return union([Depends(frozenset({"out"})), *operands])
             case Eye(first=first, second=second):
                 return Depends(frozenset({first, second}))
             case Degree():
                 return Depends(graph=True, nodes=True)
+            case Neighbour(over=over):
+                return Depends(frozenset({over}), graph=True, nodes=True)
             case LineMask():
                 return GRAPH
             case _:

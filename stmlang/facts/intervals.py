@@ -40,6 +40,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -47,6 +48,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
@@ -69,6 +72,8 @@ class Intervals(Analysis[Interval]):
         match expr:
             case Number(value=value):
                 return number(value)
+            case Spread(low=low, high=high):
+                return finite(min(low, high), max(low, high))
             case LeafRef(leaf=name):
                 leaf = self.leaves[name]
                 return finite(leaf.low, leaf.high) if leaf.kind == "given" else finite(-np.inf, np.inf)
@@ -82,6 +87,8 @@ class Intervals(Analysis[Interval]):
                 return self.reduced(kind, over, operands[0])
             case Normalize(kind=kind, over=over):
                 return self.normalized(kind, over, operands[0])
+            case Stack():
+                return hull(operands)
             case Split():
                 return self.split(operands)
             case Spectral(pairs=pairs):
@@ -91,7 +98,7 @@ class Intervals(Analysis[Interval]):
             case Finite():
                 cases = self.cases.of(expr)
                 return _finite(operands[0]) if cases is None else hull(cases)
-            case Eye() | LineMask():
+            case Eye() | Neighbour() | LineMask():
                 return finite(0.0, 1.0)
             case _:
                 assert_never(expr)

@@ -16,6 +16,7 @@ from stmlang.facts.interval import divide, number, times
 from stmlang.facts.intervals import Intervals
 from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
+    BOUND_INDICES,
     DENSE_INDICES,
     STATE_INDICES,
     Apply,
@@ -28,6 +29,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -35,6 +37,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
     free_indices,
 )
@@ -83,7 +87,19 @@ class Lengths(Analysis[Measured]):
         """A bound along a state index that an expression has, infinite where its form tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
-            case Number() | LeafRef() | InputRef() | Degree() | Finite() | LineMask() | Split() | Power() | Spectral():
+            case (
+                Number()
+                | Spread()
+                | LeafRef()
+                | InputRef()
+                | Degree()
+                | Neighbour()
+                | Finite()
+                | LineMask()
+                | Split()
+                | Power()
+                | Spectral()
+            ):
                 return nothing
             case GateRef():
                 return self.renamed(expr, index)
@@ -97,10 +113,20 @@ class Lengths(Analysis[Measured]):
                 return self._along(operands[0], index) if kind == "mean" and over in DENSE_INDICES else nothing
             case Normalize(over=over):
                 return np.ones((1, 1)) if index == over else nothing
+            case Stack():
+                return self.stacked(expr, operands, index)
             case Eye():
                 return np.ones((1, 1))
             case _:
                 assert_never(expr)
+
+    def stacked(self, expr: Stack, operands: tuple[Measured, ...], index: Index) -> Floats:
+        """Along the index of a stack entry by entry; along another one the longest of them."""
+        if index != expr.index:
+            return reduce(np.maximum, (self._along(operand, index) for operand in operands))
+        counts = [1] * len(expr.entries) + ([] if expr.rest is None else [state_size(self.scan, index) - len(expr.entries)])
+        squares = (count * operand.magnitude**2 for count, operand in zip(counts, operands, strict=True))
+        return np.sqrt(reduce(np.add, squares))
 
     def renamed(self, expr: GateRef, index: Index) -> Floats:
         """A gate's length along the index that is `index` here; two of the gate's that became one tell nothing."""
@@ -131,7 +157,7 @@ def magnitude(intervals: Intervals, inverted: bool, factor: Expr) -> Floats:
 def state_part(indices: Iterable[Index]) -> tuple[Index, ...]:
     """The state indices among some, in order."""
     present = set(indices)
-    return tuple(index for index in STATE_INDICES if index in present)
+    return tuple(index for index in (*STATE_INDICES, *BOUND_INDICES) if index in present)
 
 
 def _states(expr: Expr, operands: tuple[Measured, ...]) -> tuple[Index, ...]:
@@ -146,5 +172,7 @@ def _states(expr: Expr, operands: tuple[Measured, ...]) -> tuple[Index, ...]:
             return tuple(index for index in state_part(inside) if index not in expr.indices)
         case Normalize(over=over):
             return state_part([*inside, over])
+        case Stack(index=index):
+            return state_part([*inside, index])
         case _:
             return state_part(inside)

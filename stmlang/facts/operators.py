@@ -15,9 +15,12 @@ from stmlang.facts.factored import Factored, Shifted, shifted
 from stmlang.facts.interval import times
 from stmlang.facts.intervals import Intervals
 from stmlang.facts.lengths import Lengths, magnitude
+from stmlang.facts.rewrite import renamed
+from stmlang.facts.stacks import stacked_norm
 from stmlang.facts.terms import PAIRS
 from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
+    BOUND_INDICES,
     PORT_INDICES,
     Apply,
     Degree,
@@ -29,6 +32,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -36,6 +40,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
     free_indices,
 )
@@ -110,12 +116,35 @@ class Operators(Analysis[Operator]):
                 return np.minimum(whole, self.reflection(expr, pairs))
             case Product(factors=factors):
                 return np.ones((1, 1)) if has_small_entries(expr) else self.product(factors, pairs)
-            case Number() | LeafRef() | InputRef() | Apply() | Power() | Reduce() | Normalize() | Split():
+            case Stack():
+                return stacked_norm(expr, pairs)
+            case Reduce(kind="sum", over=over, argument=Product(factors=factors)) if over in BOUND_INDICES and len(pairs) == 1:
+                return self.multiplied(factors, over, next(iter(pairs)))
+            case Number() | Spread() | LeafRef() | InputRef() | Apply() | Power() | Reduce() | Normalize() | Split():
                 return nothing
-            case Degree() | Finite() | LineMask() | Spectral():
+            case Degree() | Neighbour() | Finite() | LineMask() | Spectral():
                 return nothing
             case _:
                 assert_never(expr)
+
+    def multiplied(self, factors: Sequence[tuple[bool, Expr]], over: Index, pair: Pair) -> Floats:
+        """A product of two matrices, summed over the index between them: at most the product of their norms."""
+        row, column = pair
+        indices = frozenset[Index]((row, column, over))
+        sides: tuple[Pair, Pair] = ((row, column), (column, row))
+        bound = np.ones((1, 1))
+        for side, name in sides:
+            own = frozenset[Index]((side, over))
+            matrices = [factor for factor in factors if self.of(factor[1]).free & indices == own]
+            names: dict[Index, Index] = {over: name}
+            turned = renamed(matrices[0][1], names) if len(matrices) == 1 and not matrices[0][0] else None
+            if turned is None:
+                return np.full((1, 1), np.inf)
+            bound = times(bound, self.of(turned).norm)
+        numbers = [factor for factor in factors if self.of(factor[1]).free.isdisjoint(indices)]
+        if len(numbers) + 2 < len(factors):
+            return np.full((1, 1), np.inf)
+        return reduce(times, (magnitude(self.intervals, inverted, factor) for inverted, factor in numbers), bound)
 
     def same_matrix(self, expr: GateRef, pairs: frozenset[Pair]) -> bool:
         """Whether a reference sees exactly the matrix axes of the gate, each as it is or transposed."""
@@ -203,6 +232,8 @@ def _free(expr: Expr, operands: tuple[Operator, ...]) -> frozenset[Index]:
             return inside.difference(expr.indices)
         case Normalize(over=over):
             return inside.union((over,))
+        case Stack(index=index):
+            return inside.union((index,))
         case Split():
             return inside.union(PORT_INDICES[:1])
         case _:

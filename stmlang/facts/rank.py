@@ -24,6 +24,7 @@ from stmlang.scan.expression import (
     Index,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -149,7 +150,7 @@ class Ranks:
             match expr:
                 case GateRef():
                     return self._reference_without(expr, index)
-                case LeafRef() | LineMask() | Split():
+                case LeafRef() | Neighbour() | LineMask() | Split():
                     return None
                 case Normalize(over=over) if over == index:
                     return None
@@ -168,7 +169,7 @@ class Ranks:
             bind = tuple(Bind(entry.declared, None, first) if entry.declared in declared else entry for entry in expr.bind)
             return GateRef(expr.gate, bind, expr.span)
         bare = self._bare.get((expr.gate, index))
-        if bare is None or any(entry.port is not None for entry in expr.bind):
+        if bare is None or any(entry.index is None for entry in expr.bind):
             return None
         return renamed(bare, _state_names(expr.bind))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from stmlang.scan.expression import (
+    BOUND_INDICES,
     STATE_INDICES,
     Bind,
     Expr,
@@ -19,7 +20,9 @@ from stmlang.scan.expression import (
     Product,
     Reduce,
     Spectral,
+    Stack,
     Sum,
+    free_indices,
     inside,
 )
 from stmlang.scan.fold import fold, rebuilt
@@ -47,7 +50,7 @@ def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
     if not changed:
         return expr
     involved = set(changed) | set(changed.values())
-    if not involved <= set(STATE_INDICES):
+    if not involved <= {*STATE_INDICES, *BOUND_INDICES}:
         return None
 
     def rename(index: Index) -> Index:
@@ -65,6 +68,8 @@ def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
                 return Eye(rename(first), rename(second), span)
             case Reduce(over=over) if over in involved:
                 return None
+            case Stack(index=index) if index in involved and (rename(index) in free_indices(expr) or index not in changed):
+                return None
             case Spectral() if expr.indices & involved:
                 return None
             case _:
@@ -72,6 +77,8 @@ def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
                 if len(known) < len(operands):
                     return None
                 whole = rebuilt(expr, tuple(known))
+                if isinstance(whole, Stack):
+                    return Stack(rename(whole.index), whole.entries, whole.rest, whole.span)
                 if isinstance(whole, Normalize):
                     return Normalize(whole.kind, rename(whole.over), whole.argument, whole.span)
                 return whole
@@ -80,10 +87,7 @@ def renamed(expr: Expr, names: Mapping[Index, Index]) -> Expr | None:
 
 
 def _rebound(bind: tuple[Bind, ...], names: Mapping[Index, Index]) -> tuple[Bind, ...]:
-    return tuple(
-        entry if entry.index is None else Bind(entry.declared, names.get(entry.index, entry.index), entry.port)
-        for entry in bind
-    )
+    return tuple(entry if entry.index is None else Bind(entry.declared, names.get(entry.index, entry.index)) for entry in bind)
 
 
 def factors(expr: Expr) -> tuple[bool, list[tuple[bool, Expr]]]:

@@ -33,6 +33,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -40,6 +41,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
 )
 from stmlang.scan.scan import Gate, Scan
@@ -97,7 +100,7 @@ class Simplex(Analysis[Column]):
         """A bound from the form of an expression, infinite where it tells nothing."""
         nothing = np.full((1, 1), np.inf)
         match expr:
-            case Number() | LeafRef() | InputRef() | Eye() | Degree() | LineMask():
+            case Number() | Spread() | LeafRef() | InputRef() | Eye() | Degree() | Neighbour() | LineMask():
                 return nothing
             case GateRef():
                 return self.referred(expr, pairs)
@@ -120,7 +123,9 @@ class Simplex(Analysis[Column]):
                 return self.normalized(expr, operands[0], pairs)
             case Split():
                 return np.where(self.is_simplex(expr, operands), self.entries(pairs), np.inf)
-            case Apply() | Power() | Reduce() | Spectral():
+            case Stack() if not pairs:
+                return reduce(np.maximum, (operand.total for operand in operands))
+            case Apply() | Power() | Reduce() | Stack() | Spectral():
                 return nothing
             case _:
                 assert_never(expr)
@@ -215,6 +220,8 @@ class Simplex(Analysis[Column]):
         match expr:
             case GateRef(gate=name, bind=bind) if out_kept(bind):
                 form = self.classes.rebind(self.gates[name].simplex, bind)
+            case Stack():
+                form = reduce(np.logical_and, (operand.simplex for operand in operands))
             case Normalize(kind="softmax", over="out"):
                 form = np.ones((1, 1), np.bool_)
             case Normalize(kind="l1", over="out"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import assert_never
 
 import numpy as np
@@ -21,6 +22,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -28,6 +30,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
 )
 from stmlang.scan.scan import Gate, Scan
@@ -62,6 +66,10 @@ class Zeros(Analysis[Bools]):
         match expr:
             case Number(value=value):
                 return np.full((1, 1), value == 0)
+            case Spread(low=low, high=high):
+                return np.full((1, 1), low == 0 and high == 0)
+            case Stack():
+                return reduce(np.logical_and, operands)
             case LeafRef() | InputRef() | Degree() | Finite():
                 interval = self.intervals.of(expr)
                 return (interval.low == 0) & (interval.high == 0)
@@ -85,7 +93,7 @@ class Zeros(Analysis[Bools]):
             case Split():
                 interval = self.intervals.of(expr)
                 return (interval.low == 0) & (interval.high == 0) & ~interval.nan
-            case Eye() | LineMask():
+            case Eye() | Neighbour() | LineMask():
                 return np.zeros((1, 1), np.bool_)
             case _:
                 assert_never(expr)

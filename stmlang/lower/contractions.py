@@ -48,6 +48,23 @@ def transposed(a: Array) -> Array:
     return jnp.swapaxes(a, -1, -2)
 
 
+def matrix_product(a: Array, b: Array, axis: int) -> Array:
+    """`sum over the axis of a * b`, which broadcast; the axis is kept at size one. Axes that only `a` has are rows, those that
+    only `b` has are columns, and the rest is batch."""
+    others = [each for each in range(a.ndim) if each != axis]
+    rows = [each for each in others if a.shape[each] > 1 and b.shape[each] == 1]
+    columns = [each for each in others if b.shape[each] > 1 and a.shape[each] == 1]
+    batch = [each for each in others if each not in rows and each not in columns]
+    left = jnp.transpose(a, [*batch, *rows, *columns, axis])
+    right = jnp.transpose(b, [*batch, *rows, axis, *columns])
+    left = left.reshape(*left.shape[: len(batch)], prod(a.shape[each] for each in rows), a.shape[axis])
+    right = right.reshape(*right.shape[: len(batch)], b.shape[axis], prod(b.shape[each] for each in columns))
+    whole = matmul(left, right)
+    sizes = [*whole.shape[: len(batch)], *(a.shape[each] for each in rows), *(b.shape[each] for each in columns), 1]
+    order = [*batch, *rows, *columns, axis]
+    return jnp.transpose(whole.reshape(sizes), [order.index(each) for each in range(a.ndim)])
+
+
 def _one_batch_axis(array: Array, batch: tuple[int, ...]) -> Array:
     """Matrices repeated for every member of a batch, whose axes are made one."""
     count = prod(batch)  # not -1: a graph without open edges has matrices without rows

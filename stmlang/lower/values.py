@@ -62,13 +62,19 @@ class Frame:
     nodes: int
     sites: Sites | None
     dtype: Any
+    grid: tuple[int, ...] = ()
+    """The axes of the nodes of a regular topology."""
+    mask: Array | None = None
+    """The nodes of a regular topology that count, where not all do."""
+    bound: tuple[Index, ...] = ()
+    """Indices that sums inside of the equation at hand run over. Their axes come last and are gone from its value."""
 
     def axis(self, index: Index) -> int:
-        return self.site_axes + 2 + INDICES.index(index)
+        return self.site_axes + 2 + (*INDICES, *self.bound).index(index)
 
     @property
     def rank(self) -> int:
-        return self.site_axes + 2 + len(INDICES)
+        return self.site_axes + 2 + len(INDICES) + len(self.bound)
 
     def size(self, index: Index) -> int:
         """How many values an index takes that is none of ports."""
@@ -103,5 +109,11 @@ def pick(array: Array, axis: int, position: int) -> Array:
 def join(arrays: list[Array], axis: int) -> Array:
     if len(arrays) == 1:
         return arrays[0]
-    shape = list(jnp.broadcast_shapes(*(array.shape for array in arrays)))
-    return jnp.concatenate([jnp.broadcast_to(array, shape) for array in arrays], axis=axis)
+    return join_pieces(arrays, axis)
+
+
+def join_pieces(arrays: list[Array], axis: int) -> Array:
+    """Pieces of any length behind each other along an axis; the others are broadcast."""
+    shape = list(jnp.broadcast_shapes(*((*array.shape[:axis], 1, *array.shape[axis + 1 :]) for array in arrays)))
+    wide = [jnp.broadcast_to(array, (*shape[:axis], array.shape[axis], *shape[axis + 1 :])) for array in arrays]
+    return jnp.concatenate(wide, axis=axis)

@@ -33,6 +33,7 @@ from stmlang.oracle.functions import (
 )
 from stmlang.oracle.sites import PortIndices, Sites, sites_of
 from stmlang.scan.expression import (
+    BOUND_INDICES,
     DENSE_INDICES,
     INDICES,
     PORT_INDICES,
@@ -48,6 +49,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -55,12 +57,15 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
+    children,
 )
 from stmlang.scan.scan import Gate, Leaf, Scan
 from stmlang.scan.topology import is_regular
 
-AXIS: dict[Index, str] = dict(zip(INDICES, "oiwrkKvVtT", strict=True))
+AXIS: dict[Index, str] = dict(zip((*INDICES, *BOUND_INDICES), "oiwrkKvVtTxy", strict=True))
 """A letter for each index in einsum subscripts; heads are `h`, sites `n`."""
 
 
@@ -84,7 +89,7 @@ def port_part(indices: Iterable[Index]) -> PortIndices:
 def state_part(indices: Iterable[Index]) -> tuple[Index, ...]:
     """The other indices among some, in order: those of the state, and of writes and reads."""
     present = set(indices)
-    return tuple(index for index in DENSE_INDICES if index in present)
+    return tuple(index for index in (*DENSE_INDICES, *BOUND_INDICES) if index in present)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +233,10 @@ class Evaluator:
         match expr:
             case Number(value=number):
                 return Value((), (), np.full((self.sites.count(()), self.scan.heads), float(number)))
+            case Spread(low=low, high=high):
+                heads = self.scan.heads
+                each = [low + (high - low) * (head / (heads - 1) if heads > 1 else 0.5) for head in range(heads)]
+                return Value((), (), np.broadcast_to(np.asarray(each), (self.sites.count(()), heads)))
             case LeafRef(leaf=name):
                 return self.leaf(self.scan.leaf(name))
             case InputRef(name=name, bind=bind):
@@ -248,6 +257,8 @@ class Evaluator:
                 return Value(ports, states, self.raised(low, high))
             case Reduce() | Normalize():
                 return self.along(expr)
+            case Stack():
+                return self.stacked(expr)
             case Split(arguments=arguments):
                 return self.split([self.evaluate(operand) for operand in arguments])
             case Eye(first=first, second=second):
@@ -258,6 +269,10 @@ class Evaluator:
                 return self.spectral(pairs, self.evaluate(argument))
             case Degree(over=over):
                 return self.degree(over)
+            case Neighbour(over=over):
+                edges, ends = (self.sites.in_edge, self.sites.tail) if over == "in" else (self.sites.out_edge, self.sites.head)
+                there = np.asarray([0.0 if ends[edge] == OPEN else 1.0 for edge in edges])
+                return Value((over,), (), np.broadcast_to(there[:, None], (len(there), self.scan.heads)))
             case Finite(argument=argument):
                 value = self.evaluate(argument)
                 return replace(value, array=np.where(np.isfinite(value.array), value.array, 0.0))
@@ -331,6 +346,8 @@ class Evaluator:
 
     def rename(self, value: Value, bind: tuple[Bind, ...]) -> Value:
         """A gate or an input as referred to: each declared index renamed, or pinned to a port."""
+        for entry in bind:
+            value = value if entry.place is None else self.at_place(value, entry.declared, entry.place)
         to: dict[Index, Index | None] = {index: index for index in value.states}
         to |= {entry.declared: entry.index for entry in bind}
         renamed: list[Index] = [new_index for index in value.states if (new_index := to[index]) is not None]
@@ -383,6 +400,31 @@ class Evaluator:
             return Value(ports, states, self.rescaled(expr.kind, value.array, groups))
         result = self.reduced(expr.kind, value.array, groups)
         return Value(less, fewer, np.squeeze(result, groups.axis) if groups.group is None else result)
+
+    def stacked(self, expr: Stack) -> Value:
+        """Position by position: what its entry has there, else what the rest has."""
+        own = dict(expr.entries)
+        evaluated = {id(entry): self.evaluate(entry) for entry in children(expr)}
+        picked: list[Value] = []
+        for place in range(index_size(self.scan, expr.index)):
+            entry = own.get(place, expr.rest)
+            assert entry is not None, "every position has an entry or there is a rest"
+            picked.append(self.at_place(evaluated[id(entry)], expr.index, place))
+        ports, states, arrays = self.together(picked)
+        wide = np.broadcast_shapes(*(array.shape for array in arrays))
+        states = state_part({*states, expr.index})
+        joined = np.stack([np.broadcast_to(array, wide) for array in arrays], axis=2 + states.index(expr.index))
+        return Value(ports, states, joined)
+
+    def at_place(self, value: Value, index: Index, place: int) -> Value:
+        """One position of a state index, which a value may lack."""
+        if index not in value.states:
+            return value
+        axis = value.states.index(index)
+        whole = self.spread(value, value.ports, value.states).array
+        return Value(
+            value.ports, value.states[:axis] + value.states[axis + 1 :], np.take(whole, [place], 2 + axis).squeeze(2 + axis)
+        )
 
     def spectral(self, pairs: tuple[tuple[Index, Index], ...], argument: Value) -> Value:
         """The norm of a matrix whose rows are the first indices of the pairs and whose columns are the second ones."""

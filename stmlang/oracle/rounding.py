@@ -36,7 +36,7 @@ from stmlang.oracle.functions import (
     spectrum,
 )
 from stmlang.oracle.gates import Evaluator, Value
-from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Number
+from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Neighbour, Number
 
 STEP = 1e-6
 """What a number is moved by, relative to itself: far above the rounding of float64, and small enough to be linear."""
@@ -77,7 +77,7 @@ class Rounding(Evaluator):
         """The value of an expression, moved; numbers that are written out or counted are exact."""
         value = super().evaluate(expr)
         terms, self.terms = self.terms, np.zeros(())
-        if isinstance(expr, Number | Degree):
+        if isinstance(expr, Number | Degree | Neighbour):
             return value
         return replace(value, array=moved(value.array, self.exact[id(expr)], terms, self.way))
 

@@ -57,7 +57,8 @@ def direction_inputs(
     own = None if mask is None else oriented(mask, scan.directions)
     lanes: list[DirectionInputs] = []
     for number, (context, bundle) in enumerate(zip(program.contexts, tables, strict=True)):
-        frame = Frame(scan, dag.ports, len(dag.node_shape) if regular else 1, dag.node_count, bundle.sites, program.accumulator)
+        axes = len(dag.node_shape) if regular else 1
+        frame = Frame(scan, dag.ports, axes, dag.node_count, bundle.sites, program.accumulator, dag.regular or (), mask)
         leaves = {leaf.name: _leaf(program, leaf.name, gates[leaf.name], number) for leaf in scan.leaves}
         nodes = dag.node_shape if regular else (dag.node_count,)
         flat = {name: jnp.reshape(array, (*nodes, *array.shape[len(dag.node_shape) :])) for name, array in inputs.items()}

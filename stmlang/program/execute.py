@@ -40,8 +40,8 @@ def run(
     scaled: bool = False,
 ) -> tuple[Array, State | None]:
     """Evaluate a scan, on the nodes that a `mask` leaves and by `segments` that do not see each other: the result
-    `(*nodes, head, [read], value)`, zero at the other nodes, and, where asked for, the final state; of a scan that has a scale of its
-    own at that scale if `scaled`, else at one."""
+    `(*nodes, head, [read], value)`, zero at the other nodes, and, where asked for, the final state; of a scan that has a scale
+    of its own at that scale if `scaled`, else at one."""
     scaled = scaled and applies(program.scan, program.dag.regular)
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state, scaled)

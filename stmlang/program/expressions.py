@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from typing import Literal, assert_never
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
+from stmlang.lower.contractions import matrix_product
 from stmlang.lower.sites import common, group_by
 from stmlang.lower.tables import Indices
-from stmlang.lower.values import Environment, Frame, Value, clip, join, pick
+from stmlang.lower.values import Environment, Frame, Value, clip, join, join_pieces, pick
+from stmlang.program.neighbours import neighbour
 from stmlang.program.spectral import spectral_norm
 from stmlang.scan.expression import (
+    BOUND_INDICES,
     L2_EPSILON,
     SLACK,
     Apply,
@@ -30,6 +35,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -37,7 +43,12 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
+    children,
+    inside,
+    ordered,
 )
 
 
@@ -51,43 +62,60 @@ class Context:
 
 
 def expression(context: Context, environment: Environment, expr: Expr) -> Value:
+    """The value of an expression over gates, leaves and inputs."""
+    bound = ordered({inner.over for inner in inside(expr) if isinstance(inner, Reduce) and inner.over in BOUND_INDICES})
+    if not bound:
+        return _evaluated(context, environment, expr)
+    value = _evaluated(replace(context, frame=replace(context.frame, bound=bound)), environment, expr)
+    return Value(value.array.reshape(value.array.shape[: context.frame.rank]), value.site)
+
+
+def _evaluated(context: Context, environment: Environment, expr: Expr) -> Value:
     frame = context.frame
     match expr:
         case Number(value=number):
             return Value(jnp.full((1,) * frame.rank, number, frame.dtype), "constant")
+        case Spread(low=low, high=high):
+            return Value(_over_heads(frame, low, high), "constant")
         case LeafRef(leaf=name):
-            return context.leaves[name]
+            return _widened(frame, context.leaves[name])
         case InputRef(name=name, bind=bind):
             return rebind(frame, context.inputs[name], bind)
         case GateRef(gate=name, bind=bind):
             return rebind(frame, environment[name], bind)
         case Apply(function=function, arguments=arguments):
-            arrays, site = common(frame, [expression(context, environment, argument) for argument in arguments])
+            arrays, site = common(frame, [_evaluated(context, environment, argument) for argument in arguments])
             return Value(_apply(function, arrays), site)
         case Sum(terms=terms):
-            arrays, site = common(frame, [expression(context, environment, term) for _, term in terms])
+            arrays, site = common(frame, [_evaluated(context, environment, term) for _, term in terms])
             return Value(_add([-a if negative else a for (negative, _), a in zip(terms, arrays, strict=True)]), site)
         case Product(factors=factors):
-            arrays, site = common(frame, [expression(context, environment, factor) for _, factor in factors])
+            arrays, site = common(frame, [_evaluated(context, environment, factor) for _, factor in factors])
             return Value(_multiply(factors, arrays), site)
         case Power(base=base, exponent=exponent):
-            arrays, site = common(frame, [expression(context, environment, operand) for operand in (base, exponent)])
+            arrays, site = common(frame, [_evaluated(context, environment, operand) for operand in (base, exponent)])
             return Value(_power(arrays[0], arrays[1], exponent), site)
         case Reduce(kind=kind, over=over, argument=argument):
-            return _reduce(frame, kind, over, expression(context, environment, argument))
+            if kind == "sum" and over in BOUND_INDICES and isinstance(argument, Product):
+                return _contracted(context, environment, over, argument)
+            return _reduce(frame, kind, over, _evaluated(context, environment, argument))
         case Normalize(kind=kind, over=over, argument=argument):
-            return _normalize(frame, kind, over, expression(context, environment, argument))
+            return _normalize(frame, kind, over, _evaluated(context, environment, argument))
+        case Stack():
+            return _stacked(context, environment, expr)
         case Split(arguments=arguments):
-            arrays, site = common(frame, [expression(context, environment, argument) for argument in arguments])
+            arrays, site = common(frame, [_evaluated(context, environment, argument) for argument in arguments])
             return Value(_split(frame, arrays), site)
         case Eye(first=first, second=second):
             return Value(_eye(frame, first, second), "constant")
         case Spectral(pairs=pairs, argument=argument):
-            return _spectral(frame, pairs, expression(context, environment, argument))
+            return _spectral(frame, pairs, _evaluated(context, environment, argument))
         case Degree(over=over):
             return _degree(frame, over)
+        case Neighbour(over=over):
+            return neighbour(frame, over)
         case Finite(argument=argument):
-            value = expression(context, environment, argument)
+            value = _evaluated(context, environment, argument)
             return Value(jnp.where(jnp.isfinite(value.array), value.array, 0), value.site)
         case LineMask():
             assert frame.sites is not None
@@ -98,14 +126,22 @@ def expression(context: Context, environment: Environment, expr: Expr) -> Value:
             assert_never(expr)
 
 
+def _widened(frame: Frame, value: Value) -> Value:
+    """A value with axes for the bound indices."""
+    array = value.array
+    return Value(array.reshape(*array.shape, *(1,) * (frame.rank - array.ndim)), value.site)
+
+
 def rebind(frame: Frame, value: Value, bind: tuple[Bind, ...]) -> Value:
     """Axes renamed, or pinned to one port, as a reference says."""
-    array, first = value.array, frame.site_axes + 2
+    array, first = _widened(frame, value).array, frame.site_axes + 2
     moved: dict[int, int] = {}
     for entry in bind:
         source = frame.axis(entry.declared)
         if entry.port is not None:
             array = pick(array, source, frame.ports.index(entry.port))
+        elif entry.place is not None:
+            array = pick(array, source, entry.place)
         elif entry.index is not None and entry.index != entry.declared:
             moved[source] = frame.axis(entry.index)
     if not moved:
@@ -202,6 +238,29 @@ def _reduce(frame: Frame, kind: Literal["sum", "mean", "max"], over: Index, valu
     return Value(jnp.where(members > 0, largest, 0), site)
 
 
+def _contracted(context: Context, environment: Environment, over: Index, product: Product) -> Value:
+    """A product summed over a bound index, `sum(a[key, key''] * b[key'', key'], over = key'')`: as a product of matrices, whose
+    terms are never all held at once."""
+    frame = context.frame
+    arrays, site = common(frame, [_evaluated(context, environment, factor) for _, factor in product.factors])
+    axis = frame.axis(over)
+    along = [
+        array for (inverted, _), array in zip(product.factors, arrays, strict=True) if array.shape[axis] > 1 and not inverted
+    ]
+    divided = any(inverted and array.shape[axis] > 1 for (inverted, _), array in zip(product.factors, arrays, strict=True))
+    if len(along) < 2 or divided:
+        return _reduce(frame, "sum", over, Value(_multiply(product.factors, arrays), site))
+    whole = matrix_product(_multiply_all(along[:-1]), along[-1], axis)
+    for (inverted, _), array in zip(product.factors, arrays, strict=True):
+        if array.shape[axis] == 1:
+            whole = whole / array if inverted else whole * array
+    return Value(whole, site)
+
+
+def _multiply_all(arrays: list[Array]) -> Array:
+    return reduce(jnp.multiply, arrays)
+
+
 def _members(frame: Frame, group: Indices, count: int) -> Array:
     """How many entries each group has."""
     counts = jax.ops.segment_sum(jnp.ones(group.shape, frame.dtype), group, count)
@@ -268,6 +327,30 @@ def _split(frame: Frame, arrays: list[Array]) -> Array:
         pieces.append(rest * array)
         rest = rest * (1 - array)
     return join([*pieces, rest], axis)
+
+
+def _over_heads(frame: Frame, low: float, high: float) -> Array:
+    heads = frame.scan.heads
+    values = np.linspace(low, high, heads) if heads > 1 else np.asarray([(low + high) / 2])
+    return jnp.asarray(values, frame.dtype).reshape(*(1,) * frame.site_axes, heads, *(1,) * (frame.rank - frame.site_axes - 1))
+
+
+def _stacked(context: Context, environment: Environment, expr: Stack) -> Value:
+    """Entries joined along their index: runs of positions without one are cut from the rest."""
+    frame = context.frame
+    axis, size = frame.axis(expr.index), frame.size(expr.index)
+    written = [_evaluated(context, environment, part) for part in children(expr)]
+    arrays, site = common(frame, written)
+    entries = {place: array for (place, _), array in zip(expr.entries, arrays, strict=False)}
+    pieces, start = list[Array](), 0
+    for place in [*sorted(entries), size]:
+        if place > start:
+            rest, _ = _spread(frame, arrays[-1], expr.index)
+            pieces.append(jax.lax.slice_in_dim(rest, start, place, axis=axis))
+        if place < size:
+            pieces.append(pick(entries[place], axis, place))
+        start = place + 1
+    return Value(join_pieces(pieces, axis), site)
 
 
 def _spectral(frame: Frame, pairs: tuple[tuple[Index, Index], ...], value: Value) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from stmlang.lower.sites import finest, grouped_sites, leaf_site, port_site
 from stmlang.lower.values import Site
-from stmlang.scan.expression import Degree, Expr, GateRef, InputRef, LeafRef, LineMask, Normalize, Reduce, children
+from stmlang.scan.expression import Degree, Expr, GateRef, InputRef, LeafRef, LineMask, Neighbour, Normalize, Reduce, children
 from stmlang.scan.scan import Scan
 
 
@@ -44,6 +44,8 @@ def meets_line_edges(scan: Scan, gates: frozenset[str], others: Iterable[Expr]) 
                 at = leaf_site(scan.leaf(name))
             case GateRef(gate=name):
                 at = sites[name]
+            case Neighbour(over=over):
+                at = over
             case InputRef() | Degree():
                 at = "node"
             case Reduce(over=("out" | "in") as over) | Normalize(over=("out" | "in") as over):

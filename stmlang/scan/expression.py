@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 
 from stmlang.source.span import Span
 
-Index = Literal["out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'"]
+Index = Literal["out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'", "key''", "track''"]
 INDICES: tuple[Index, ...] = ("out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'")
 PORT_INDICES: tuple[Index, ...] = INDICES[:2]
 TERM_INDICES: tuple[Index, ...] = INDICES[2:4]
@@ -23,11 +23,13 @@ TERM_INDICES: tuple[Index, ...] = INDICES[2:4]
 STATE_INDICES: tuple[Index, ...] = INDICES[4:]
 DENSE_INDICES: tuple[Index, ...] = TERM_INDICES + STATE_INDICES
 """Those that range over the same numbers at every node of every topology."""
+BOUND_INDICES: tuple[Index, ...] = ("key''", "track''")
+"""What only sums inside of an equation run over, as in a product of matrices: no gate and no leaf has them."""
 
 
 def ordered(indices: set[Index]) -> tuple[Index, ...]:
-    """A set of indices in the order of `INDICES`."""
-    return tuple(index for index in INDICES if index in indices)
+    """A set of indices in the order of `INDICES`, bound ones last."""
+    return tuple(index for index in (*INDICES, *BOUND_INDICES) if index in indices)
 
 
 class Function(Enum):
@@ -63,12 +65,23 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """A number for each head, evenly spaced from `low` to `high`; a single head has the middle."""
+
+    low: float
+    high: float
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Bind:
-    """How one declared index of a referenced gate is used: renamed to `index`, or pinned to the port `port`."""
+    """How one declared index of a referenced gate is used: renamed to `index`, or pinned: to the port `port`, or an index of
+    the state to the position `place`."""
 
     declared: Index
     index: Index | None
     port: str | None = None
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +171,17 @@ L2_EPSILON = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
+class Stack:
+    """Values side by side along a state index: at the position `p` the entry of `p`, and `rest` where there is none. What has
+    the index itself counts with its value at that position. `rest` is None where each position has an entry."""
+
+    index: Index
+    entries: tuple[tuple[int, Expr], ...]
+    rest: Expr | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
     """A point of the simplex over `out` by breaking a stick: with arguments `a, b, ...` (one fewer than ports, each in [0, 1]),
     the ports in order get `a`, `(1-a) b`, `(1-a)(1-b) c`, ..., and the last one what is left. Regular topologies only."""
@@ -208,6 +232,15 @@ class Degree:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """One where the edge that the index `over` ranges over has a node at its other end, zero where it comes from outside or
+    leads there. Free index: `over`."""
+
+    over: Literal["out", "in"]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Finite:
     """The argument where it has a finite value, else zero: `1 / degree(out)` is zero at a node that no edge leaves. It is a
     quotient, power, root or logarithm made of numbers and degrees alone, so that no derivative passes through it. No text
@@ -227,6 +260,7 @@ class LineMask:
 
 Expr = (
     Number
+    | Spread
     | LeafRef
     | InputRef
     | GateRef
@@ -236,10 +270,12 @@ Expr = (
     | Power
     | Reduce
     | Normalize
+    | Stack
     | Split
     | Eye
     | Spectral
     | Degree
+    | Neighbour
     | Finite
     | LineMask
 )
@@ -248,8 +284,10 @@ Expr = (
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The expressions directly inside one, in order of writing."""
     match expr:
-        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | Degree() | LineMask():
+        case Number() | Spread() | LeafRef() | InputRef() | GateRef() | Eye() | Degree() | Neighbour() | LineMask():
             return ()
+        case Stack(entries=entries, rest=rest):
+            return (*(entry for _, entry in entries), *(() if rest is None else (rest,)))
         case Apply(arguments=arguments) | Split(arguments=arguments):
             return arguments
         case Sum(terms=pairs) | Product(factors=pairs):
@@ -276,14 +314,18 @@ def inside(*exprs: Expr) -> Iterator[Expr]:
 def free_indices(expr: Expr) -> tuple[Index, ...]:
     """The free indices of an expression, in the order of `INDICES`."""
     match expr:
-        case Number() | Degree():
+        case Number() | Spread() | Degree():
             return ()
+        case Stack(index=index):
+            return ordered({index, *(free for operand in children(expr) for free in free_indices(operand))})
         case LeafRef(indices=indices):
             return ordered(set(indices))
         case InputRef(bind=bind) | GateRef(bind=bind):
             return ordered({entry.index for entry in bind if entry.index is not None})
         case Eye(first=first, second=second):
             return ordered({first, second})
+        case Neighbour(over=over):
+            return (over,)
         case LineMask():
             return ("out", "in")
         case Split(arguments=arguments):

@@ -15,6 +15,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -22,6 +23,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
     children,
 )
@@ -52,7 +55,7 @@ def fold(expr: Expr, rule: Callable[[Expr, tuple[Fact, ...]], Fact], known: dict
 def rebuilt(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
     """The expression with other parts."""
     match expr:
-        case Number() | LeafRef() | InputRef() | GateRef() | Eye() | Degree() | LineMask():
+        case Number() | Spread() | LeafRef() | InputRef() | GateRef() | Eye() | Degree() | Neighbour() | LineMask():
             return expr
         case Apply(function=function, span=span):
             return Apply(function, operands, span)
@@ -66,6 +69,9 @@ def rebuilt(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
             return Reduce(kind, over, operands[0], span)
         case Normalize(kind=kind, over=over, span=span):
             return Normalize(kind, over, operands[0], span)
+        case Stack(index=index, entries=entries, rest=rest, span=span):
+            places = tuple((place, operand) for (place, _), operand in zip(entries, operands, strict=False))
+            return Stack(index, places, None if rest is None else operands[-1], span)
         case Split(span=span):
             return Split(operands, span)
         case Finite(span=span):

@@ -21,6 +21,7 @@ from stmlang.scan.expression import (
     InputRef,
     LeafRef,
     LineMask,
+    Neighbour,
     Normalize,
     Number,
     Power,
@@ -28,6 +29,8 @@ from stmlang.scan.expression import (
     Reduce,
     Spectral,
     Split,
+    Spread,
+    Stack,
     Sum,
 )
 from stmlang.scan.scan import Clause, Direction, Feature, Gate, Initial, Leaf, Scan
@@ -56,6 +59,8 @@ def _show(expr: Expr) -> tuple[str, int]:
     match expr:
         case Number(value=value):
             return show_number(value), _MINUS if value < 0 else _ATOM
+        case Spread(low=low, high=high):
+            return f"spread({show_number(low)}, {show_number(high)})", _ATOM
         case LeafRef(leaf=leaf, indices=indices):
             return f"@{leaf}{_brackets(list(indices))}", _ATOM
         case InputRef(name=name, bind=bind):
@@ -78,6 +83,8 @@ def _show(expr: Expr) -> tuple[str, int]:
             return f"{_REDUCTIONS[kind]}({show_expr(argument)}, over = {over})", _ATOM
         case Normalize(kind=kind, over=over, argument=argument):
             return f"{_NORMALIZATIONS[kind]}({show_expr(argument)}, over = {over})", _ATOM
+        case Stack():
+            return _stack(expr), _ATOM
         case Split(arguments=arguments):
             return f"split({_list(arguments)})[out]", _ATOM
         case Eye(first=first, second=second):
@@ -87,12 +94,35 @@ def _show(expr: Expr) -> tuple[str, int]:
             return f"norm({show_expr(argument)}, over = {over})", _ATOM
         case Degree(over=over):
             return f"degree({over})", _ATOM
+        case Neighbour(over=over):
+            return f"neighbour({over})", _ATOM
         case Finite(argument=argument):
             return _show(argument)
         case LineMask():
             return "multitree[out, in]", _ATOM
         case _:
             assert_never(expr)
+
+
+def _stack(expr: Stack) -> str:
+    """`[[a, b], [c, d]][key, key']`, and where not every position has an entry `[0: a, else: b][key]`."""
+    indices, level = [expr.index], [expr]
+    while all(stack.rest is None for stack in level):
+        inner = [entry for stack in level for _, entry in stack.entries]
+        if not all(isinstance(entry, Stack) and entry.index == getattr(inner[0], "index", None) for entry in inner):
+            break
+        level = [entry for entry in inner if isinstance(entry, Stack)]
+        indices.append(level[0].index)
+    return f"{_entries(expr, len(indices))}[{', '.join(indices)}]"
+
+
+def _entries(expr: Expr, levels: int) -> str:
+    if levels == 0 or not isinstance(expr, Stack):
+        return show_expr(expr)
+    if expr.rest is None:
+        return f"[{', '.join(_entries(entry, levels - 1) for _, entry in sorted(expr.entries, key=lambda pair: pair[0]))}]"
+    entries = [f"{place}: {_entries(entry, levels - 1)}" for place, entry in expr.entries]
+    return f"[{', '.join([*entries, f'else: {_entries(expr.rest, levels - 1)}'])}]"
 
 
 def _list(arguments: tuple[Expr, ...]) -> str:
@@ -129,7 +159,11 @@ def _brackets(entries: list[str]) -> str:
 
 
 def _binds(bind: tuple[Bind, ...]) -> str:
-    return _brackets([f"{entry.declared} = {entry.port}" if entry.index is None else entry.index for entry in bind])
+    return _brackets([_pin(entry) if entry.index is None else entry.index for entry in bind])
+
+
+def _pin(entry: Bind) -> str:
+    return f"{entry.declared} = {entry.port if entry.place is None else entry.place}"
 
 
 # --- topologies ------------------------------------------------------------------------------------------------------

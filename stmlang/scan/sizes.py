@@ -18,11 +18,11 @@ SIZE_LIMIT = 2**31
 def dense_size(scan: Scan, index: Index) -> int:
     """How many values an index takes that is none of ports."""
     match index:
-        case "key" | "key'":
+        case "key" | "key'" | "key''":
             return scan.key
         case "value" | "value'":
             return scan.value
-        case "track" | "track'":
+        case "track" | "track'" | "track''":
             return scan.track
         case "write":
             return scan.writes

@@ -139,7 +139,9 @@ def _setting(file: SourceFile, values: Values) -> tree.Setting:
 
 def _index(file: SourceFile, values: Values) -> tree.IndexUse:
     index = values[0] if isinstance(values[0], tree.Name) else _name(file, values[0])
-    return tree.IndexUse(index, values[2] if len(values) > 1 else None, _span(file, values))
+    pinned = values[2] if len(values) > 1 else None
+    port = _name(file, pinned) if isinstance(pinned, Token) else pinned
+    return tree.IndexUse(index, port, _span(file, values))
 
 
 # --- expressions
@@ -174,6 +176,10 @@ def _argument(file: SourceFile, values: Values) -> tree.Argument:
 def _group(file: SourceFile, values: Values) -> tree.Expression:
     """Parentheses leave no node of their own, but their place belongs to what stands in them."""
     return replace(values[1], span=_span(file, values))
+
+
+def _list(file: SourceFile, values: Values) -> tree.List:
+    return tree.List(values[1], _span(file, values))
 
 
 def _indexed(file: SourceFile, values: Values) -> tree.Indexed:
@@ -236,6 +242,8 @@ BUILDERS: dict[str, Builder] = {
     "arguments": _entries,
     "argument": _argument,
     "group": _group,
+    "list": _list,
+    "entries": _entries,
     "indexed": _indexed,
     "power": _power,
     "negate": _negate,

@@ -67,7 +67,7 @@ _FOREIGN = {
 
 _CONDITION = "there are no conditions: `max`, `min`, `clip` and `relu` choose between values, `sigmoid` blends them"
 _STRAY = {
-    "'": "a name may end in one prime only",
+    "'": "a name may end in two primes at most",
     ":": "sizes and values are given by `=`, and what belongs to a scan stands between `{` and `}`",
     "@": "a product along an index is `sum(a * b, over = key)`",
     "%": "there is no remainder: `sin` and `cos` are what repeats",
@@ -81,7 +81,7 @@ _TOKEN = re.compile(
     (?P<space>   [ \t\v\f\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff]+ )
   | (?P<newline> [\r\n] (?: [ \t]* [\r\n] )* )
   | (?P<comment> \# [^\r\n]* )
-  | (?P<word>    [^\W\d]\w*'? )
+  | (?P<word>    [^\W\d]\w*'{0,2} )
   | (?P<number>  (?: [0-9] | \.[0-9] ) (?: [eE][+-](?=[0-9]) | [\w.] )* )
   | (?P<string>  " [^"\r\n]* " | " [^"\r\n]*? (?= [ \t]{0,9} (?: as [ \t]{1,9} \w{1,30} [ \t]{0,9} )? (?: [{;\r\n] | \Z ) ) )
   | (?P<slashes> // [^\r\n]* | /\* [^*]{0,2000} (?: \*(?!/) [^*]{0,200} ){0,40} \*/ | /\* [^\r\n]* )

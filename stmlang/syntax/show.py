@@ -39,6 +39,8 @@ def _operands(node: tree.Expression) -> tuple[tree.Expression, ...]:
             return ()
         case tree.Indexed(base=base):
             return (base,)
+        case tree.List(entries=entries):
+            return entries
         case tree.Call(arguments=arguments):
             return tuple(argument.value for argument in arguments)
         case tree.Negate(operand=operand):
@@ -59,8 +61,14 @@ def _write(node: tree.Expression, operands: Sequence[tuple[int, str]]) -> tuple[
         case tree.Reference(name=name):
             return _OPERAND, name.text
         case tree.Indexed(base=base, indices=indices):
-            text = operands[0][1] if isinstance(base, tree.Reference | tree.Call | tree.Number) else f"({operands[0][1]})"
+            text = (
+                operands[0][1]
+                if isinstance(base, tree.Reference | tree.Call | tree.Number | tree.List)
+                else f"({operands[0][1]})"
+            )
             return _OPERAND, f"{text}[{show_indices(indices)}]"
+        case tree.List():
+            return _OPERAND, f"[{', '.join(text for _, text in operands)}]"
         case tree.Call(function=function, arguments=arguments):
             named = [f"{argument.name.text} = " if argument.name else "" for argument in arguments]
             inside = ", ".join(name + text for name, (_, text) in zip(named, operands, strict=True))
@@ -207,6 +215,8 @@ def _outline_expression(expression: tree.Expression) -> tuple[str, _Children]:
             return f"reference {name.text}", []
         case tree.Indexed(base=base, indices=indices):
             return f"indexed [{show_indices(indices)}]", [("", base)]
+        case tree.List(entries=entries):
+            return "list", _plain(entries)
         case tree.Call(function=function, arguments=arguments):
             return f"call {function.text}", [(f"{arg.name.text} = " if arg.name else "", arg.value) for arg in arguments]
         case tree.Negate(operand=operand):

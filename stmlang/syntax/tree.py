@@ -36,7 +36,8 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class IndexUse:
-    """One entry of a bracket: `out`, `key'`, or pinned to a port, `out = cols`."""
+    """One entry of a bracket: `out`, `key'`, or pinned to a port, `out = cols`, or a position, `track = 0`. A position is a
+    name made of digits."""
 
     index: Name
     port: Name | None
@@ -49,6 +50,14 @@ class Indexed:
 
     base: Expression
     indices: tuple[IndexUse, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """`[a, b, c]`: values along an index that the bracket behind it names."""
+
+    entries: tuple[Expression, ...]
     span: Span
 
 
@@ -99,7 +108,7 @@ class Power:
     span: Span
 
 
-Expression = Number | Reference | Indexed | Call | Negate | Sum | Product | Power
+Expression = Number | Reference | Indexed | List | Call | Negate | Sum | Product | Power
 
 
 # --- topologies ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ _OPENING = _ROUND | {"LBRACE"}
 _CLOSING = frozenset({"RPAR", "RSQB", "RBRACE"})
 _OPERAND_ENDS = NAME_KINDS | {"PRIMED", "NUMBER", "RPAR", "RSQB"}
 _PREFIXES = frozenset({"unary", "DOT"}) | _ROUND
-_TIGHT_BEFORE = frozenset({"RPAR", "RSQB", "COMMA", "DOT", "LSQB", "SEPARATOR"})
+_TIGHT_BEFORE = frozenset({"RPAR", "RSQB", "COMMA", "DOT", "SEPARATOR"})
 
 
 @dataclass
@@ -88,6 +88,8 @@ def _kind(token: Token, previous: str, first: str) -> str:
 def _space(kind: str, previous: str, first: str) -> int:
     """Blanks between two neighbours of a statement that begins with a token of kind `first`."""
     if not previous or previous in _PREFIXES or kind in _TIGHT_BEFORE:
+        return 0
+    if kind == "LSQB" and previous in _OPERAND_ENDS:
         return 0
     if kind == "LPAR" and previous in NAME_KINDS:
         return 1 if first == "USE" else 0

@@ -14,7 +14,7 @@ _STARTS_VALUE = NAME_KINDS | {"NUMBER", "LPAR", "PRIMED"}
 
 def value(fault: Fault) -> Diagnostic | None:
     """What stands where a value should, and is none."""
-    if "NUMBER" not in fault.expected:
+    if not {"NUMBER", "LPAR"} <= fault.expected:
         return None
     if fault.token.kind == "PLUS":
         return Diagnostic(
@@ -35,9 +35,6 @@ def value(fault: Fault) -> Diagnostic | None:
         )
     if fault.token.kind == "STRING":
         return Diagnostic("STM0208", "a value is expected, and a string is none", fault.span_of(fault.token))
-    if fault.token.kind == "LSQB":
-        help = "square brackets stand behind a name and hold its indices; a value that varies is a gate with an index"
-        return Diagnostic("STM0208", "a list is no value", fault.span_of(fault.token), help=help)
     if fault.token.kind == "PRIMED":
         return Diagnostic(
             "STM0208",

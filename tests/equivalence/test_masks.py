@@ -26,6 +26,25 @@ scan both(heads = 2, key = 3, value = 2) on chain(time) {
 """
 CONSTANT = "scan constant(heads = 2, key = 2, value = 2) on chain(time) { source = param(1); transition = tanh(param(2)) }\n"
 ZERO = "scan zero(heads = 2, key = 2, value = 2) on chain(time) { source = linear(x); transition = 0; mark = 1 }\n"
+BORDERS = """
+scan borders(heads = 2, key = 3, value = 2) on chain(time) {
+    directions both
+    source         = linear(x)
+    transition[in] = tanh(linear(x)) * (1 + neighbour(in)) / 2
+    mark[in]       = neighbour(in) + param(1)
+    direct         = sum(neighbour(out), over = out)
+}
+"""
+GRID_BORDERS = """
+scan borders(heads = 2, key = 3, value = 2) on grid(rows, cols) {
+    directions all
+    share[in]           = neighbour(in) / max(1, sum(neighbour(in), over = in))
+    source[out]         = neighbour(out) + linear(x)
+    transition[out, in] = share * tanh(linear(x))
+    mark[in]            = share
+    stabilize none
+}
+"""
 slow = pytest.mark.slow
 CHAINS = [
     ("std:chain/gla", "linear"),
@@ -36,6 +55,7 @@ CHAINS = [
     (BOTH, "parallel"),
     (CONSTANT, "impulse"),
     (ZERO, "recurrent"),
+    (BORDERS, "linear"),
     *(
         pytest.param(spec, strategy, marks=slow)
         for spec, strategies in {
@@ -140,6 +160,7 @@ GRIDS = [
     ("std:plstm/image_delta", "delta_separable"),
     ("std:plstm/image_delta", "delta_dense"),
     ("std:plstm/image_constant", "impulse"),
+    (GRID_BORDERS, "raster"),
     *(
         pytest.param(spec, strategy, marks=slow)
         for spec, strategies in {

@@ -245,6 +245,42 @@ TRACKS = """
     mark[in, track] = given()
     direct = given()
 """
+LISTS = """
+    decay = 1 - 2 ^ spread(-1, -3)
+    own[key] = given(-1, 1)
+    source[out, key, track = 0] = [1, 0.5][key] * own[key = 1]
+    source[out, key, track] = given(-1, 1)
+    transition[out, in, track, track'] = decay * given(-0.3, 0.3)
+    transition[out, in, track = 0, track'] = [0.5, -0.25, 0][track'] * sigmoid(linear(x))
+    transition[out, in, track = 2, track' = 1] = own[key = 0] / 4
+    mark[in, track] = [1, own[key = 0], 0.5][track]
+    direct = spread(0, 1)
+"""
+ROTATION = """
+    radius[value] = exp(-exp(param(spread(-1, 1))))
+    angle[value] = linear(x)
+    source[key] = given()
+    turn[key, key', value] = [[cos(angle), -sin(angle)], [sin(angle), cos(angle)]][key, key']
+    transition[key, key', value] = radius * turn
+    direct = 1
+"""
+PRODUCTS = """
+    u[key] = l2norm(given())
+    first[key, key'] = eye[key, key'] - 2 * u[key] * u[key']
+    second[key, key'] = l1norm(given(), over = key)
+    both[key, key'] = sum(first[key, key''] * second[key'', key'] * sigmoid(linear(x)), over = key'')
+    source[out] = given()
+    transition[out, in, key, key'] = 0.5 * sum(second[key'', key] * both[key'', key'], over = key'')
+    mark[in, key, key'] = sum(first[key', key''] * both[key, key''], over = key'')
+    direct = given()
+"""
+BORDERS = """
+    share[in] = neighbour(in) / max(1, sum(neighbour(in), over = in))
+    source[out] = given() * (1 + neighbour(out))
+    transition[out, in] = given(-1, 1) * share
+    mark[in] = given() + neighbour(in)
+    direct = 1 - mean(neighbour(out), over = out)
+"""
 SUM = (
     READ_AFTER.replace("source = sigmoid(linear(x))", "q = softplus(q)\n    k = softplus(k)\n    source = 1")
     + "    normalize sum\n"
@@ -381,6 +417,19 @@ CASES: tuple[Case, ...] = (
         heads=1,
     ),
     Case("grid 4x3 matrix", SQUARE.format(4, 3), MATRIX + "    directions +rows -cols, -rows +cols concat\n" + NONE, ANY),
+    Case("chain 5 lists", "chain(t = 5)", LISTS + BOTH + NONE, ANY),
+    Case("chain 7 rotation", "chain(t = 7)", ROTATION + BACKWARD, ANY),
+    Case("chain 6 products", "chain(t = 6)", PRODUCTS + NONE, ANY, key=3),
+    Case("grid 2x3 lists", SQUARE.format(2, 3), LISTS + ALL + NONE, ANY),
+    Case("grid 3x2 products", SQUARE.format(3, 2), PRODUCTS + ALL + NONE, ANY, quick=False),
+    Case("dag lists", SMALL, LISTS + BOTH + NONE, ANY, quick=False),
+    Case("dag products", SMALL, PRODUCTS + BOTH + NONE, ANY),
+    Case("chain 1 borders", "chain(t = 1)", BORDERS + BOTH + NONE, ways(), heads=1, quick=False),
+    Case("chain 6 borders", "chain(t = 6)", BORDERS + BOTH + NONE, linear(3)),
+    Case("grid 3x4 borders", SQUARE.format(3, 4), BORDERS + ALL + NONE, (*ANY, *raster((2, 2)))),
+    Case("grid 1x3 borders", SQUARE.format(1, 3), BORDERS + ALL + NONE, ANY, quick=False),
+    Case("dag borders", SMALL, BORDERS + BOTH + NONE, (*ANY, ("dense", None))),
+    Case("tree borders", TREE, BORDERS + BACKWARD + NONE, (*ways({"block": 4}), *NODES), quick=False),
     Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, ANY),
     Case(
         "grid 3x4x5",

@@ -59,7 +59,7 @@ def body(*lines: str) -> str:
         ("a = 1_000", "STM0103", 5, "`1_000`"),
         ("a = 1e999", "STM0103", 5, "too large"),
         ("a = 1 $ 2", "STM0101", 7, "`$`"),
-        ("a = k[key'']", "STM0101", 11, "stray character"),
+        ("a = k[key''']", "STM0101", 12, "stray character"),
         ("α = 1", "STM0105", 1, "`α` is not a name"),
         ("a = x²", "STM0105", 5, "`x²`"),
         ("a = (1 + 2", "STM0202", 11, "`(` is never closed"),

@@ -17,6 +17,7 @@ _USAGE = {
     "linear": "x, bias = 0, weight = 0.5",
     **dict.fromkeys((*REDUCTIONS, *NORMALIZATIONS), "a, over = ..."),
     "degree": "out",
+    "neighbour": "in",
 }
 """What stands in the brackets of a call where that is not just the names of its parameters."""
 

@@ -10,13 +10,13 @@ from stmlang.check.modules import Definition
 from stmlang.check.problems import listed
 from stmlang.check.typing.arguments import arguments, counted
 from stmlang.check.typing.context import Context
-from stmlang.check.typing.degrees import degree
+from stmlang.check.typing.degrees import degree, neighbour
 from stmlang.check.typing.leaves import leaf
 from stmlang.check.typing.reductions import normalization, reduction
 from stmlang.check.typing.scope import Argument, Scope
 from stmlang.check.typing.values import Value, combined
 from stmlang.check.vocabulary import BUILT_IN, ELEMENTWISE, LEAVES, NORMALIZATIONS, REDUCTIONS
-from stmlang.scan.expression import Apply, Function, Split
+from stmlang.scan.expression import Apply, Function, Split, Spread
 from stmlang.scan.topology import is_regular, ports
 from stmlang.syntax import tree
 
@@ -120,11 +120,17 @@ def _splittable(context: Context, call: tree.Call) -> bool:
     return True
 
 
-def _spread(context: Context, call: tree.Call, scope: Scope, depth: int) -> None:
-    del scope, depth
-    note = "`spread(low, high)` says where learned numbers start, one value for each head"
-    help = "it stands in `linear(..., bias = spread(-2, 2))` and in `param(spread(-2, 2))`"
-    context.error("STM1011", "`spread` is not a value", call.span, note, help=help)
+def _spread(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    """A fixed number for each head."""
+    if context.site is None:
+        what = context.world.constant or "a constant"
+        context.error("STM1011", "`spread` has a value for each head", call.span, f"{what} is one number")
+        return None
+    bound = arguments(context, call, ("low", "high"), required=2)
+    if bound is None:
+        return None
+    low, high = (context.constant(bound[end], scope, depth, "an end of `spread`") for end in ("low", "high"))
+    return None if low is None or high is None else Value(Spread(low, high, call.span))
 
 
 _BUILT_IN_RULES: dict[str, Rule] = {
@@ -135,4 +141,5 @@ _BUILT_IN_RULES: dict[str, Rule] = {
     "split": _split,
     "spread": _spread,
     "degree": degree,
+    "neighbour": neighbour,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from stmlang.check.problems import Problems
 from stmlang.check.typing.calls import rule_of
 from stmlang.check.typing.context import Context
+from stmlang.check.typing.lists import bare_list
 from stmlang.check.typing.names import reference
 from stmlang.check.typing.references import indexed
 from stmlang.check.typing.scope import Budget, Scope, Site, World
@@ -30,6 +31,8 @@ def infer(context: Context, expression: tree.Expression, scope: Scope, depth: in
             return reference(context, expression, scope, depth)
         case tree.Indexed():
             return indexed(context, expression, scope, depth)
+        case tree.List():
+            return bare_list(context, expression)
         case tree.Call():
             return rule_of(expression, scope)(context, expression, scope, depth)
         case tree.Negate(operand=operand, span=span):

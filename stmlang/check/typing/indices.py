@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from stmlang.check.problems import listed
 from stmlang.check.typing.context import Context
 from stmlang.check.vocabulary import INDEX_WORDS, known_indices
-from stmlang.scan.expression import INDICES, PORT_INDICES, Index
+from stmlang.scan.expression import BOUND_INDICES, INDICES, STATE_INDICES, Index
 from stmlang.source.advice import Advice, Edit, Rewrite
+from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 
@@ -27,7 +28,7 @@ def index_word(context: Context, name: tree.Name, pins: Sequence[Index] = ()) ->
     else:
         known = known_indices(INDICES, context.world.numbers)
         note = f"the indices are {listed(known)}"
-        help = context.problems.near(name.text, known, at=name.span)
+        help = context.problems.near(name.text, (*known, *BOUND_INDICES), at=name.span)
         context.error("STM2001", f"there is no index `{name.text}`", name.span, note, help=help)
     return None
 
@@ -46,14 +47,15 @@ def _port_as_index(name: tree.Name, pins: Sequence[Index]) -> tuple[str, Advice]
 def pinned_port(context: Context, entry: tree.IndexUse, *, reference: bool = True) -> str | None:
     """The port that an entry pins its index to; in a reference it must lead to one edge of a node."""
     assert entry.port is not None
-    if entry.index.text not in PORT_INDICES:
-        if index_word(context, entry.index) is not None:
-            note = "only `out` and `in` range over ports"
-            context.error("STM2007", f"`{entry.index.text}` cannot be pinned", entry.span, note)
+    if index_word(context, entry.index) is None:
         return None
     ports = context.world.dense_ports()
     name = entry.port.text
     if context.world.topology is None:
+        return None
+    if name.isdigit():
+        note = f"`{entry.index.text}` ranges over ports, which are {listed(ports)}"
+        context.error("STM2006", f"there is no port `{name}`", entry.port.span, note)
         return None
     if name not in ports:
         note = f"the ports of this topology are {listed(ports)}"
@@ -65,3 +67,37 @@ def pinned_port(context: Context, entry: tree.IndexUse, *, reference: bool = Tru
         context.error("STM2007", f"a reference cannot be pinned to `{name}`", entry.span, note)
         return None
     return name
+
+
+def pinned_place(context: Context, entry: tree.IndexUse) -> int | None:
+    """The position that an entry pins an index of the state to."""
+    assert entry.port is not None
+    index = index_word(context, entry.index)
+    if index is None:
+        return None
+    if not entry.port.text.isdigit():
+        note = f"`{index}` counts the entries of the state's axis from 0; only `out` and `in` range over ports"
+        context.error("STM2007", f"`{index}` cannot be pinned to `{entry.port.text}`", entry.span, note)
+        return None
+    size, place = state_size(context, index, entry.span), int(entry.port.text)
+    if size is not None and place >= size:
+        note = f"`{index}` takes the values 0 to {size - 1} in this scan"
+        context.error("STM2052", f"`{index}` is never {place}", entry.span, note)
+    return None if size is None or place >= size else place
+
+
+def is_state(entry: tree.IndexUse) -> bool:
+    """Whether an entry is about an index of the state."""
+    return entry.index.text in (*STATE_INDICES, *BOUND_INDICES)
+
+
+def state_size(context: Context, index: Index, span: Span) -> int | None:
+    """The size of a state's axis; None where it is not known, which has been reported."""
+    name = index.rstrip("'")
+    number = context.world.numbers.get(name)
+    context.world.used.add(name)
+    if number is None:
+        context.error(
+            "STM2039", f"the size of `{name}` is not known here", span, f"it is said in the scan's head: `{name} = 4`"
+        )
+    return int(number) if isinstance(number, float | int) else None

@@ -90,7 +90,7 @@ def _misplaced(context: Context, name: str, span: Span, scope: Scope) -> tuple[s
     if name == "eye":
         return "`eye` needs its two indices", None, written(span, "eye[key, key']")
     if name in BUILT_IN or isinstance(scope.module.names.get(name), Definition):
-        arguments = "out" if name == "degree" else "..."
+        arguments = "out" if name in ("degree", "neighbour") else "..."
         return f"`{name}` is a function", None, f"call it: `{name}({arguments})`"
     return None
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from stmlang.check.problems import listed
 from stmlang.check.typing.context import Context
-from stmlang.check.typing.indices import index_word, pinned_port
+from stmlang.check.typing.indices import index_word, is_state, pinned_place, pinned_port
+from stmlang.check.typing.lists import list_value
 from stmlang.check.typing.scope import Header, Scope
 from stmlang.check.typing.values import Value
 from stmlang.check.vocabulary import INDEX_WORDS, KINDS, input_indices
@@ -38,6 +39,8 @@ def indexed(context: Context, expression: tree.Indexed, scope: Scope, depth: int
     base = expression.base
     if isinstance(base, tree.Reference) and base.name.text == "eye" and "eye" not in scope.parameters:
         return _eye(context, expression)
+    if isinstance(base, tree.List):
+        return list_value(context, base, expression.indices, scope, depth)
     value = context.type(base, scope, depth + 1)
     if value is None:
         return None
@@ -72,10 +75,11 @@ def _changes(context: Context, name: str, declared: Sequence[Index], expression:
         if index not in declared:
             context.error("STM2011", f"`{name}` has no index `{index}` to pin", entry.span, has)
             return None
-        port = pinned_port(context, entry)
-        if port is None:
+        port = None if is_state(entry) else pinned_port(context, entry)
+        place = pinned_place(context, entry) if is_state(entry) else None
+        if port is None and place is None:
             return None
-        changes[INDEX_WORDS[index]] = Bind(INDEX_WORDS[index], None, port)
+        changes[INDEX_WORDS[index]] = Bind(INDEX_WORDS[index], None, port, place)
     pins: list[Index] = [index for index in declared if index in PORT_INDICES]
     words: list[Index | None] = [index_word(context, entry.index, pins) for entry in plain]
     if None in words:

@@ -18,7 +18,7 @@ from stmlang.fuzz.relations.grids import (
     transposed_outcome,
     windowed,
 )
-from stmlang.fuzz.relations.instance import Instance, Outcome, State, compiled, reads
+from stmlang.fuzz.relations.instance import Instance, Outcome, State, compiled, reads, refuse_borders
 from stmlang.fuzz.relations.subject import Subject, evaluate, kept, random, rounding, subject
 from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
 from stmlang.strategies.registry import stored_settings
@@ -60,6 +60,7 @@ def padding_of_nan(trial: Trial, way: Way) -> Finding | None:
 def _in_margin(trial: Trial, way: Way) -> tuple[Subject, Window]:
     """A grid in a larger one, and where it lies."""
     instance = subject(trial, way).instance
+    refuse_borders(instance.scan)
     axes, generator = axes_of(instance.dag), random(trial, "embed")
     before, after = (tuple(int(n) for n in generator.integers(0, MARGIN + 1, len(axes))) for _ in range(2))
     if not any((*before, *after)):

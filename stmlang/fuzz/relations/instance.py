@@ -17,7 +17,7 @@ from stmlang.graph.dag import DAG
 from stmlang.oracle.derivative import Arguments
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.compiled import compiled as compiled_scan
-from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, LineMask, inside
+from stmlang.scan.expression import PORT_INDICES, Expr, GateRef, InputRef, LineMask, Neighbour, inside
 from stmlang.scan.scan import Leaf, Scan
 from stmlang.source.diagnostic import SpecError
 from stmlang.strategies.registry import stored_settings
@@ -152,6 +152,12 @@ def refuse_multitree(scan: Scan) -> None:
     """Raises NotApplicable for a scan that is run on a multitree of its line graph: which one depends on numbers of nodes."""
     if any(isinstance(expr, LineMask) for _, expr in expressions(scan)):
         raise NotApplicable("its transition is cut to a multitree, which another graph need not have")
+
+
+def refuse_borders(scan: Scan) -> None:
+    """Raises NotApplicable for a scan whose gates see where a graph ends: in another one it ends elsewhere."""
+    if any(isinstance(expr, Neighbour) for _, expr in expressions(scan)):
+        raise NotApplicable("its gates depend on where there are neighbours")
 
 
 def single(instance: Instance, number: int) -> Instance:

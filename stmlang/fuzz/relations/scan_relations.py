@@ -22,6 +22,7 @@ from stmlang.fuzz.relations.instance import (
     State,
     port_indices,
     reads,
+    refuse_borders,
     single,
     site_rank,
 )
@@ -37,6 +38,7 @@ from stmlang.scan.scan import Leaf, Scan
 def cut_and_resumed(trial: Trial, way: Way) -> Finding | None:
     """A scan cut in two at any place, the second part resumed from the final state of the first."""
     original = one_direction(trial, way)
+    refuse_borders(original.op.scan)
     cut = cut_graph if original.op.dag.regular is None else cut_grid
     resumed = cut(original.instance, way, random(trial, "cut"))
     return same("cut and carry the state over", way, resumed, original.outcome, original.rounding)
@@ -45,6 +47,7 @@ def cut_and_resumed(trial: Trial, way: Way) -> Finding | None:
 def prefix_property(trial: Trial, way: Way) -> Finding | None:
     """A chain or grid that ends earlier gives the same up to there."""
     original = one_direction(trial, way)
+    refuse_borders(original.op.scan)
     beginning, window = prefix(original.instance, random(trial, "prefix"))
     expected, allowed = (Outcome(outcome.h[window], ()) for outcome in (original.outcome, original.rounding))
     return same("prefix", way, Outcome(evaluate(beginning, way).h, ()), expected, allowed)

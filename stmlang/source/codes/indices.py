@@ -35,7 +35,8 @@ INDICES: dict[str, tuple[str, str]] = {
     ),
     "STM2007": (
         "cannot be pinned",
-        "`out` and `in` range over ports and can be pinned to one. A reference can only be pinned to a port that has one "
+        "`out` and `in` range over ports and can be pinned to one, an index of the state to a position, "
+        "`track = 0`. A reference can only be pinned to a port that has one "
         "edge at each node, which is so on chains and grids.",
     ),
     "STM2008": (
@@ -187,7 +188,7 @@ INDICES: dict[str, tuple[str, str]] = {
     ),
     "STM2042": (
         "equation that never holds",
-        "A warning: more specific equations hold for all the ports of this one.",
+        "A warning: more specific equations hold for all the ports, or positions, of this one.",
     ),
     "STM2043": (
         "leaf with the indices of a matrix",
@@ -200,5 +201,18 @@ INDICES: dict[str, tuple[str, str]] = {
         "writes and reads",
         "A node writes one key and value and reads with one query, unless the head of the scan says `writes = n` or "
         "`reads = n`. The index `write` ranges over its keys and values, `read` over its queries and outputs.",
+    ),
+    "STM2050": (
+        "list without its indices",
+        "A list holds values along indices of the state, which the bracket behind it names: `[1, 0.5][key]`, "
+        "and a list of lists `[[0, 1], [1, 0]][key, key']`. Its entries do not depend on them.",
+    ),
+    "STM2051": (
+        "list of another length",
+        "A list has an entry for each value of its index: as many as the scan's head says of `key`, `value` or `track`.",
+    ),
+    "STM2052": (
+        "position that is not there",
+        "An index of the state is pinned to a position on its axis, counted from 0.",
     ),
 }
