@@ -74,6 +74,7 @@ def finish(problems: Problems, draft: Draft) -> Scan | None:
         combine=draft.modes.combine,
         stabilize=draft.modes.stabilize,
         normalize=draft.modes.normalize,
+        epsilon=draft.modes.epsilon,
         span=draft.item.name.span,
     )
 

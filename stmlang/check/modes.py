@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -17,6 +17,8 @@ from stmlang.syntax import tree
 from stmlang.syntax.settings import SETTING_CHOICES, setting_near
 
 MOST_DIRECTIONS = 64
+
+Constant = Callable[[tree.Expression], float | None]
 
 Combine = Literal["sum", "concat"]
 Normalization = Literal["none", "sum", "mlstm"]
@@ -48,12 +50,14 @@ class Modes:
     combine: Combine = "sum"
     stabilize: Mode = Mode.AUTO
     normalize: Normalization = "none"
+    epsilon: float = 0.0
     read_after: Span | None = None
     places: dict[str, Span] = field(default_factory=dict[str, Span])
 
 
-def modes(problems: Problems, settings: Sequence[tree.Setting], topology: Topology | None) -> Modes:
-    """The settings of a scan. Errors are reported and leave what holds by default."""
+def modes(problems: Problems, settings: Sequence[tree.Setting], topology: Topology | None, constant: Constant) -> Modes:
+    """The settings of a scan. Errors are reported and leave what holds by default. `constant` is the number that an expression
+    is, None after an error."""
     chosen = Modes()
     if topology is not None:
         chosen.directions = (Direction((1,) * len(ports(topology))),)
@@ -64,6 +68,8 @@ def modes(problems: Problems, settings: Sequence[tree.Setting], topology: Topolo
             problems.error("STM2033", f"`{keyword}` is set twice", setting.span, labels=labels)
             continue
         chosen.places[keyword] = setting.span
+        if setting.arguments and (keyword, *(word.text for word in setting.words)) != ("normalize", "mlstm"):
+            problems.error("STM2033", "this setting takes nothing in brackets", setting.span, "only `normalize mlstm` does")
         match keyword:
             case "directions":
                 _directions(problems, setting, topology, chosen)
@@ -73,9 +79,27 @@ def modes(problems: Problems, settings: Sequence[tree.Setting], topology: Topolo
             case "normalize":
                 word = _choice(problems, setting, NORMALIZATIONS)
                 chosen.normalize = chosen.normalize if word is None else cast(Normalization, word)
+                chosen.epsilon = _epsilon(problems, setting, constant) if word == "mlstm" else 0.0
             case _:
                 chosen.read_after = None if _choice(problems, setting, ["after"]) is None else setting.span
     return chosen
+
+
+def _epsilon(problems: Problems, setting: tree.Setting, constant: Constant) -> float:
+    """The number in the bracket of `normalize mlstm`, zero where there is none."""
+    match setting.arguments:
+        case ():
+            return 0.0
+        case (tree.Argument(name=None | tree.Name(text="eps"), value=written),):
+            value = constant(written)
+        case _:
+            help = "write `normalize mlstm(eps = 1e-6)`"
+            problems.error("STM2033", "`normalize mlstm` takes one number, `eps`", setting.span, help=help)
+            return 0.0
+    if value is not None and value < 0:
+        note = "it is added to what is divided by, so that it is never zero"
+        problems.error("STM2025", f"`eps` is {value:g}, below zero", written.span, note)
+    return value or 0.0
 
 
 def _choice(problems: Problems, setting: tree.Setting, choices: Sequence[str]) -> str | None:

@@ -37,7 +37,7 @@ from stmlang.scan.expression import (
     Stack,
     children,
 )
-from stmlang.scan.scan import Clause, Scan
+from stmlang.scan.scan import Clause, Scan, has_scale
 from stmlang.scan.topology import ports
 from stmlang.source.advice import Advice, replaced
 from stmlang.source.diagnostic import Label
@@ -91,14 +91,24 @@ class ScanChecker:
         else:
             # An axis of a broken topology may be named anywhere.
             self._numbers.update(dict.fromkeys(self._pending, NoNumber.BROKEN))
-        draft = Draft(self._item, topology, sizes, modes(self._problems, settings, topology))
+        draft = Draft(self._item, topology, sizes, modes(self._problems, settings, topology, self._epsilon))
         self._gates(draft, equations)
         scan = finish(self._problems, draft)
         if not self._problems.failed:
             self._warn_unused()
+        if scan is not None and scan.epsilon and not has_scale(scan):
+            note = "it is added at the scale of the largest term so far, which chains have whose gates act on no state axis"
+            self._problems.error(
+                "STM2033", "`eps` has no meaning here", draft.modes.places["normalize"], note, help="leave it away"
+            )
+            return None
         if scan is not None:
             warn_matrices(self._problems, scan)
         return scan
+
+    def _epsilon(self, expression: tree.Expression) -> float | None:
+        number = self._sizer.number(expression, self._module, self._numbers, "an epsilon")
+        return None if isinstance(number, NoNumber) else number
 
     # --- the head
 

@@ -24,6 +24,7 @@ from stmlang.oracle.recurrence import (
     entering_states,
     leaving_states,
     normalized,
+    scales,
     with_ones,
 )
 from stmlang.scan.expression import Index
@@ -152,7 +153,8 @@ def solved(
     """
     results: list[Floats] = []
     finals: list[dict[str, Floats]] = []
-    for number, values in enumerate(evaluate_gates(scan, dag, q, k, v, gates)):
+    every = evaluate_gates(scan, dag, q, k, v, gates)
+    for number, values in enumerate(every):
         states = entering_states(scan, dag, number, {} if initial is None else initial[number])
         graph = line_graph(scan, values, adds_direct(scan, number))
         Q, K, V = apart(values.query), apart(values.key), apart(with_ones(scan, values.value))
@@ -163,4 +165,4 @@ def solved(
         finals.append(leaving_states(scan, dag, number, sent + np.einsum("hesft,ehskv->fhtkv", through, states)))
         results.append(h)
     h = np.concatenate(results, axis=1) if scan.combine == "concat" else np.sum(results, axis=0)
-    return ReferenceResult(normalized(scan, h).reshape(output_shape(scan, dag)), tuple(finals))
+    return ReferenceResult(normalized(scan, h, scales(scan, every)).reshape(output_shape(scan, dag)), tuple(finals))

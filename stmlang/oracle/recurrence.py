@@ -14,7 +14,7 @@ same on all tracks; a direct term that does not is added once.
 Directions: each is a scan of its own over the same nodes. Summed, the direct term is added once, or in every direction if
 `direct` is directional; concatenated, each direction has its own. With `normalize` a column of ones is appended to V and
 carried in the states; its readout d divides the sum of all directions (concatenated: its own): `sum` gives `h / (d + 1e-10)`,
-`mlstm` gives `h / max(|d|, 1)`.
+`mlstm` gives `h / (max(|d|, 1) + eps e^m)`, with `m` the largest logarithm of a term that is read (`running_scale`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import edge_state_shape, output_shape, state_shapes
-from stmlang.oracle.functions import Floats, absolute, floats, larger
+from stmlang.oracle.functions import Floats, absolute, floats, larger, times
 from stmlang.oracle.gates import AXIS, DirectionGates, Value, evaluate_gates
 from stmlang.oracle.sites import PortIndices, Sites, ints, topological_order
 from stmlang.scan.expression import Index
@@ -64,13 +64,14 @@ def reference(
     """
     results: list[Floats] = []
     finals: list[dict[str, Floats]] = []
-    for number, values in enumerate(evaluate_gates(scan, dag, q, k, v, gates)):
+    every = evaluate_gates(scan, dag, q, k, v, gates)
+    for number, values in enumerate(every):
         states = entering_states(scan, dag, number, {} if initial is None else initial[number])
         h, states = run(scan, values, states, adds_direct(scan, number))
         results.append(h)
         finals.append(leaving_states(scan, dag, number, states))
     h = np.concatenate(results, axis=1) if scan.combine == "concat" else np.sum(results, axis=0)
-    return ReferenceResult(normalized(scan, h).reshape(output_shape(scan, dag)), tuple(finals))
+    return ReferenceResult(normalized(scan, h, scales(scan, every)).reshape(output_shape(scan, dag)), tuple(finals))
 
 
 def adds_direct(scan: Scan, number: int) -> bool:
@@ -157,15 +158,43 @@ def with_ones(scan: Scan, value: Floats) -> Floats:
     return np.concatenate([value, np.ones((*value.shape[:-1], 1))], axis=-1)
 
 
-def normalized(scan: Scan, h: Floats) -> Floats:
-    """The result divided by the readout of the column of ones."""
+def scales(scan: Scan, every: Sequence[DirectionGates]) -> Floats:
+    """`e^m` as `(node, head, 1, 1)`, summed over directions or one behind the other; zero where no epsilon asks for it."""
+    if not scan.epsilon:
+        return np.zeros(())
+    found = [running_scale(values) for values in every]
+    return np.concatenate(found, axis=1) if scan.combine == "concat" else np.sum(found, axis=0)
+
+
+def running_scale(values: DirectionGates) -> Floats:
+    """`e^m` for the chain of one direction: what leaves a node is as large as the largest of its terms,
+
+        m[out]  =  max(log |T| + m[in], log |S|)            m  =  max(log |M| + m[in], log |D|),
+
+    where nothing enters from outside."""
+    sites = values.sites
+    size = [
+        absolute(gate.array.reshape(len(gate.array), -1))
+        for gate in (values.source, values.transition, values.mark, values.direct)
+    ]
+    S, T, M, D = size
+    read = np.zeros((*D.shape, 1, 1), dtype=np.result_type(*size))
+    entering: Floats = np.zeros(D.shape[1:])
+    for n in topological_order(sites):
+        read[n] = larger(times(M[n], entering), D[n])[:, None, None]
+        entering = larger(times(T[n], entering), S[n])
+    return read
+
+
+def normalized(scan: Scan, h: Floats, scale: Floats) -> Floats:
+    """The result divided by the readout of the column of ones; `scale` is that of `scales`."""
     match scan.normalize:
         case "none":
             return h
         case "sum":
             return h[..., :-1] / (h[..., -1:] + NORMALIZE_EPSILON)
         case "mlstm":
-            return h[..., :-1] / larger(absolute(h[..., -1:]), np.ones(()))
+            return h[..., :-1] / (larger(absolute(h[..., -1:]), np.ones(())) + scan.epsilon * scale)
         case _:
             assert_never(scan.normalize)
 

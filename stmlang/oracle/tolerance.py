@@ -57,6 +57,7 @@ from stmlang.oracle.recurrence import (
     entering_states,
     leaving_states,
     run,
+    scales,
 )
 from stmlang.oracle.rounding import STEP, WAYS, Rounding
 from stmlang.scan.expression import Index
@@ -105,7 +106,7 @@ def allowances(scan: Scan, dag: DAG, dtype: str, at: Arguments, along: Arguments
         finals.append(leaving_states(scan, dag, number, claimed(_part(states, along), dtype)))
     h = _together(scan, errors)
     if scan.normalize != "none":
-        h = quotient(scan, UNIT[dtype], _together(scan, raw), h, along is not None)
+        h = quotient(scan, UNIT[dtype], _together(scan, raw), h, along is not None, scales(scan, clean))
     return ReferenceResult(claimed(_part(h, along), dtype).reshape(output_shape(scan, dag)), tuple(finals))
 
 
@@ -260,7 +261,7 @@ def normed(gates: DirectionGates, order: Literal[2, "fro"]) -> DirectionGates:
 # --- normalizers -----------------------------------------------------------------------------------------------------
 
 
-def quotient(scan: Scan, unit: float, raw: Floats, error: Floats, turn: bool) -> Floats:
+def quotient(scan: Scan, unit: float, raw: Floats, error: Floats, turn: bool, scale: Floats) -> Floats:
     """The error of a normalized result, from what is divided and divided by, `raw`, and its `error`; in the imaginary parts the
     derivatives and their errors."""
     h, d, change = np.abs(raw[..., :-1].real), raw[..., -1:].real, np.abs(slope(raw.astype(np.complex128)))
@@ -272,6 +273,7 @@ def quotient(scan: Scan, unit: float, raw: Floats, error: Floats, turn: bool) ->
         size, moves = np.maximum(np.abs(d), 1.0), np.abs(d) + unit * d_error >= 1
         unknown = turn & moves & (np.abs(d) - unit * d_error <= 1)
     d_error = np.where(moves, d_error, 0)
+    size = size + scan.epsilon * scale.real
     bound = (h_error + h * ROUNDINGS) / size + h * d_error / size**2
     if turn:
         wide = slope(error)

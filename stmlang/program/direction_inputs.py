@@ -16,7 +16,7 @@ from stmlang.lower.values import Environment, Frame
 from stmlang.program.delta_rule import deltas
 from stmlang.program.evaluate import evaluate, place
 from stmlang.program.expressions import Context, expression
-from stmlang.program.log_stabilizer import Scale, applies, rescale
+from stmlang.program.log_stabilizer import Scale, rescale
 from stmlang.program.node_mask import Mask, filled, leaves_with_nodes, oriented, passing, silent
 from stmlang.program.program import Bundle, Program
 from stmlang.program.segments import Segments, borders, separated
@@ -40,7 +40,7 @@ def direction_inputs(
     gates: Mapping[str, Array],
     mask: Mask | None = None,
     segments: Segments | None = None,
-    scales: Float[Array, "direction head"] | None = None,
+    scales: Float[Array, "direction *scale"] | None = None,
 ) -> list[DirectionInputs]:
     """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as the caller gives them. On regular topologies a
     `mask` says which nodes count, and `segments` by equal numbers which see each other. `scales` are logarithms of those at
@@ -84,9 +84,8 @@ def direction_inputs(
         if closed is not None:
             operands = separated(operands, closed)
         scale = None
-        if applies(scan, dag.regular):
-            start = jnp.zeros((len(scan.directions), scan.heads), program.accumulator) if scales is None else scales
-            operands, scale = rescale(gate_context, environment, operands, dag.node_count, start, mask, closed)
+        if scales is not None:
+            operands, scale = rescale(gate_context, environment, operands, dag.node_count, scales, mask, closed)
         if scan.normalize != "none":
             ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))

@@ -14,13 +14,13 @@ from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import STATE_AXES, Operands, flip, input_nodes
 from stmlang.lower.strategy import Call, Result
 from stmlang.program.direction_inputs import DirectionInputs, direction_inputs
-from stmlang.program.log_stabilizer import applies
 from stmlang.program.node_mask import Mask
 from stmlang.program.program import Bundle, Program
 from stmlang.program.segments import Segments
 from stmlang.program.states import LOG_SCALE, State, at_scale_one, entering_scales, entering_state, leaving_state
 from stmlang.program.terms import as_heads, gating_of_heads, of_heads
 from stmlang.scan.expression import DENSE_INDICES
+from stmlang.scan.scan import has_scale
 
 DENSE_AXES = len(DENSE_INDICES)
 """Of a gate as it is evaluated: those of writes and reads, and then those of the state."""
@@ -42,11 +42,11 @@ def run(
     """Evaluate a scan, on the nodes that a `mask` leaves and by `segments` that do not see each other: the result
     `(*nodes, head, [read], value)`, zero at the other nodes, and, where asked for, the final state; of a scan that has a scale
     of its own at that scale if `scaled`, else at one."""
-    scaled = scaled and applies(program.scan, program.dag.regular)
+    scaled = scaled and has_scale(program.scan)
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state, scaled)
     tables, inputs, gates, initial, mask, segments = alike((tables, inputs, gates, initial, mask, segments))
-    scales = None if initial is None else entering_scales(program, initial)
+    scales = entering_scales(program, initial)
     lanes = _with_direct(program, direction_inputs(program, tables, inputs, gates, mask, segments, scales))
     entering = None if initial is None else [entering_state(program, k, lane, initial) for k, lane in enumerate(lanes)]
     contexts, own_tables, operands = zip(*((lane.context, lane.tables, lane.operands) for lane in lanes), strict=True)
@@ -98,8 +98,9 @@ def _nothing(program: Program, initial: State | None, return_state: bool, scaled
     state = tuple({port: jnp.asarray(array, program.accumulator) for port, array in states.items()} for states in initial)
     if not scaled:
         return h, at_scale_one(state)
-    one = jnp.zeros(program.scan.heads, program.accumulator)
-    return h, tuple({LOG_SCALE: one, **states} for states in state)
+    scales = entering_scales(program, initial)
+    assert scales is not None
+    return h, tuple({**states, LOG_SCALE: scales[k]} for k, states in enumerate(state))
 
 
 def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> Array:
@@ -237,4 +238,7 @@ def _normalized(program: Program, lane: DirectionInputs, outputs: Array) -> Arra
         unit = jnp.exp(-lane.scale.read).reshape(-1, program.dag.node_count, *(1,) * (outputs.ndim - 2))
     if program.scan.normalize == "sum":
         return h / (divisor + NORMALIZER_EPSILON * unit)
-    return h / jnp.maximum(jnp.abs(divisor), unit)
+    size = jnp.maximum(jnp.abs(divisor), unit)
+    if lane.scale is not None and lane.scale.largest is not None:
+        size = size + program.scan.epsilon * lane.scale.largest.reshape(unit.shape)
+    return h / size

@@ -24,7 +24,7 @@ from stmlang.lower.sites import common
 from stmlang.lower.values import Environment, Value
 from stmlang.program.expressions import Context, expression, rebind
 from stmlang.scan.expression import Apply, Expr, Function, GateRef, Index, Product
-from stmlang.scan.scan import Direction, Scan
+from stmlang.scan.scan import Direction
 
 FLOOR = -60.0
 """Scales below exp(-60) are not followed: what is added to the denominator, 1 or 1e-10, is larger by far."""
@@ -40,18 +40,13 @@ class Scaled(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """Logarithms of scales: of what each node reads (one for all directions where they are summed) and of the final state; and
-    the direct gate at the scale of what is read."""
+    """Logarithms of scales: of what each node reads (one for all directions where they are summed) and of the final state; the
+    direct gate at the scale of what is read; and `e^m` for the epsilon of `normalize mlstm`, at that scale too."""
 
     read: Float[Array, "direction head node"]
     direct: Float[Array, "direction head node"]
-    final: Float[Array, "direction head"]
-
-
-def applies(scan: Scan, axes: tuple[int, ...] | None) -> bool:
-    """Whether a scan is run at a scale of its own: a normalized one, on a chain, whose gates have no state axes."""
-    plain = all(set(scan.gate(name).indices) <= {"out", "in"} for name in CORE)
-    return scan.normalize != "none" and plain and axes is not None and len(axes) == 1
+    final: Float[Array, "direction *scale"]
+    largest: Float[Array, "direction head node"] | None
 
 
 def scaled_gates(context: Context, environment: Environment) -> dict[str, Scaled]:
@@ -115,6 +110,12 @@ class Terms(NamedTuple):
         size = jax.lax.stop_gradient(jnp.abs(self.mantissa))
         return jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), -jnp.inf) + jax.lax.stop_gradient(self.exponent)
 
+    @property
+    def magnitude(self) -> Array:
+        """The same with its gradient, which is none where the gate is zero."""
+        size = jnp.abs(self.mantissa)
+        return jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)) + self.exponent, -jnp.inf)
+
     def times(self, log: Array) -> Array:
         """`gate * exp(log)`, formed without overflow where the product has none."""
         return self.mantissa * jnp.exp(self.exponent + log)
@@ -135,12 +136,12 @@ def rescale(
     environment: Environment,
     operands: Operands,
     nodes: int,
-    start: Float[Array, "direction head"],
+    start: Float[Array, "direction *scale"],
     mask: Array | None = None,
     closed: Bool[Array, "direction node in"] | None = None,
 ) -> tuple[Operands, Scale]:
-    """The operands of a chain at a scale of their own, on which states enter at the scale `start`. Nodes that a mask leaves out
-    have no part in it, and nothing passes into a node where it is `closed`."""
+    """The operands of a chain at a scale of their own, on which states enter at the scale `start` (`LOG_SCALE` of each
+    direction). Nodes that a mask leaves out have no part in it, and nothing passes into a node where it is `closed`."""
     frame, directions = context.frame, context.frame.scan.directions
     gates = scaled_gates(context, environment)
     if mask is not None:
@@ -153,9 +154,9 @@ def rescale(
     if closed is not None:
         transition, mark = (_closed(gate, closed[..., 0]) for gate in (transition, mark))
     direct = Terms(*(_row(laid_out(frame, (), value, (nodes,), ())) for value in gates["direct"]))
-    start = jax.lax.stop_gradient(start)
-    leaving = running_maximum(transition.log, source.log, start)
-    entering = jnp.concatenate([start[..., None], leaving[..., :-1]], axis=-1)
+    first = jax.lax.stop_gradient(start[:, 0] if frame.scan.epsilon else start)
+    leaving = running_maximum(transition.log, source.log, first)
+    entering = jnp.concatenate([first[..., None], leaving[..., :-1]], axis=-1)
     strongest = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
     if frame.scan.combine == "sum":
         strongest = strongest.max(0, keepdims=True)
@@ -173,7 +174,36 @@ def rescale(
         factors=ends,
         mark=shaped(mark.times(entering - oriented), operands.mark),
     )
-    return scaled, Scale(read, direct.times(-read), leaving[..., -1])
+    largest, final = None, leaving[..., -1]
+    if frame.scan.epsilon:
+        m, last = largest_read(transition, source, mark, direct, directions, start[:, 1])
+        largest = jnp.exp(_turned(m, directions) - read)
+        final = jnp.stack([final, last], axis=1)
+        if frame.scan.combine == "sum":
+            largest = largest.sum(0, keepdims=True)
+    return scaled, Scale(read, direct.times(-read), final, largest)
+
+
+def largest_read(
+    transition: Terms,
+    source: Terms,
+    mark: Terms,
+    direct: Terms,
+    directions: tuple[Direction, ...],
+    start: Float[Array, "direction head"],
+) -> tuple[Float[Array, "direction head node"], Float[Array, "direction head"]]:
+    """`m[t] = max(log |M| + m'[t-1], log |D|)` with `m'[t] = max(log |T| + m'[t-1], log |S|)` from `m'[-1] = start`, minus
+    infinity before the first term: as the authors have it, a number that gradients flow through. And the last `m'`."""
+
+    def join(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+        return a[0] + b[0], jnp.maximum(b[0] + a[1], b[1])
+
+    through, added = jnp.broadcast_arrays(transition.magnitude, source.magnitude)
+    passed, added = jax.lax.associative_scan(join, (through, added), axis=-1)
+    leaving = jnp.maximum(passed + start[..., None], added)
+    entering = jnp.concatenate([start[..., None], leaving[..., :-1]], axis=-1)
+    m = jnp.maximum(mark.magnitude + entering, _turned(jnp.broadcast_to(direct.magnitude, leaving.shape), directions))
+    return m, leaving[..., -1]
 
 
 def _closed(gate: Terms, closed: Bool[Array, "direction node"]) -> Terms:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from stmlang.graph.dag import DAG
@@ -13,21 +14,38 @@ from stmlang.graph.shapes import index_size
 from stmlang.lower.operands import flip
 from stmlang.program.direction_inputs import DirectionInputs
 from stmlang.program.program import Program
+from stmlang.scan.scan import Scan, has_scale
 
 State = tuple[dict[str, Array], ...]
 """For each direction and port the states of open edges: see `stmlang.graph.shapes.state_shapes`. Of a scan that has a scale of
 its own, also `LOG_SCALE` for each direction, where they are held at one."""
 
 LOG_SCALE = "log scale"
-"""`(head,)`: states are `exp` of it times the arrays beside it. No port has a blank in its name."""
+"""`(head,)`: states are `exp` of it times the arrays beside it. Of `normalize mlstm(eps = ...)` it is `(2, head)`, behind it the
+logarithm of the largest term so far. No port has a blank in its name."""
 
 
-def entering_scales(program: Program, initial: State) -> Float[Array, "direction head"] | None:
-    """The logarithms of the scales that an initial state is held at, None where it is held at one."""
-    if not any(LOG_SCALE in states for states in initial):
+def scale_shape(scan: Scan) -> tuple[int, ...] | None:
+    """The shape of `LOG_SCALE`; None where states have no scale."""
+    if not has_scale(scan):
         return None
-    one = jnp.zeros(program.scan.heads, program.accumulator)
-    return jnp.stack([jnp.asarray(states.get(LOG_SCALE, one), program.accumulator) for states in initial])
+    return (2, scan.heads) if scan.epsilon else (scan.heads,)
+
+
+def unit_scale(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """`LOG_SCALE` of states that are held at one, with no term so far."""
+    zero = jnp.zeros(shape, dtype)
+    return zero if len(shape) == 1 else zero.at[1].set(-jnp.inf)
+
+
+def entering_scales(program: Program, initial: State | None) -> Float[Array, "direction *scale"] | None:
+    """The logarithms of the scales that an initial state is held at, zero where it is held at one; None of a scan without."""
+    shape = scale_shape(program.scan)
+    if shape is None:
+        return None
+    one = unit_scale(shape, program.accumulator)
+    held = [{}] * len(program.scan.directions) if initial is None else initial
+    return jnp.stack([jnp.asarray(states.get(LOG_SCALE, one), program.accumulator) for states in held])
 
 
 def at_scale_one(state: State) -> State:
@@ -40,7 +58,8 @@ def _at_scale_one(states: Mapping[str, Array]) -> dict[str, Array]:
     ports = {port: array for port, array in states.items() if port != LOG_SCALE}
     if scale is None:
         return ports
-    return {port: array * jnp.exp(scale).reshape(-1, *(1,) * (array.ndim - 1)) for port, array in ports.items()}
+    factor = jnp.exp(scale if scale.ndim == 1 else scale[0])
+    return {port: array * factor.reshape(-1, *(1,) * (array.ndim - 1)) for port, array in ports.items()}
 
 
 def _edge_state(program: Program) -> tuple[int, int, int]:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from stmlang.program.program import Bundle
-from stmlang.program.states import LOG_SCALE, State, at_scale_one
+from stmlang.program.states import LOG_SCALE, State, at_scale_one, unit_scale
 from stmlang.runtime.compilation import Compilation, on_device
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import Signature, check_arguments, check_state
@@ -76,7 +76,7 @@ class RowStream(eqx.Module):
 
     def _held(self, name: str, state: Any) -> State:
         signature, kind = self.signature, self.compilation.program.accumulator
-        beside = {} if signature.scale is None else {LOG_SCALE: jnp.zeros(signature.scale, kind)}
+        beside = {} if signature.scale is None else {LOG_SCALE: unit_scale(signature.scale, kind)}
         others = self.compilation.program.dag.ports[1:]
         if isinstance(state, (tuple, list)):
             state = tuple(_without(ports, others) for ports in cast(Sequence[Any], state))

@@ -12,8 +12,7 @@ import numpy as np
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import Shape, key_shape, leaf_shape, output_shape, query_shape, state_shapes, value_shape
-from stmlang.program.log_stabilizer import applies
-from stmlang.program.states import LOG_SCALE
+from stmlang.program.states import LOG_SCALE, scale_shape
 from stmlang.scan.scan import Scan
 from stmlang.source import short
 from stmlang.source.advice import Advice, Call, fixes_of, words_of
@@ -52,7 +51,7 @@ class Signature:
             initial=state_shapes(scan, dag),
             final=state_shapes(scan, dag, final=True),
             dtype=dtype,
-            scale=(scan.heads,) if applies(scan, dag.regular) else None,
+            scale=scale_shape(scan),
         )
 
 

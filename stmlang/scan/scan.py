@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Literal
 
 from stmlang.scan.expression import Expr, Index
-from stmlang.scan.topology import Topology
+from stmlang.scan.topology import Regular, Topology
 from stmlang.source import short
 from stmlang.source.span import Span
 
@@ -100,6 +100,7 @@ class Scan:
     `gates` are in dependency order and always hold `source`, `transition`, `mark` and `direct`, and `q`, `k`, `v` where the
     spec redefines them. `heads`, `key`, `value`, `track` are sizes; `track` is 1 unless a gate has the index. `writes` is how
     many keys and values a node has, `reads` how many queries and outputs; they are 1 unless the head of the spec says.
+    `epsilon` is that of `normalize mlstm`, added at the scale of the largest term so far.
 
     Invariants (`stmlang.check.invariants` asserts them): every reference is to an earlier gate or a leaf; a gate's clauses have
     no free index outside its `indices` less the pinned ones; `source` has no `in`, `mark` no `out`, `direct` neither.
@@ -120,6 +121,7 @@ class Scan:
     span: Span = field(compare=False, repr=False)
     writes: int = 1
     reads: int = 1
+    epsilon: float = 0.0
 
     __pdoc__ = short.text
 
@@ -143,3 +145,10 @@ class Scan:
             if leaf.name == name:
                 return leaf
         raise KeyError(name)
+
+
+def has_scale(scan: Scan) -> bool:
+    """Whether a scan is run at a scale of its own: a normalized one, on a chain, whose gates have no state axes."""
+    plain = all(set(scan.gate(name).indices) <= {"out", "in"} for name in ("source", "transition", "mark", "direct"))
+    chain = isinstance(scan.topology, Regular) and len(scan.topology.axes) == 1
+    return scan.normalize != "none" and plain and chain

@@ -219,7 +219,7 @@ def show_scan(scan: Scan) -> str:
         f"    sizes       heads = {scan.heads}, key = {scan.key}, value = {scan.value}, track = {scan.track}{_terms(scan)}",
         f"    directions  {directions}{' concat' if scan.combine == 'concat' else ''}",
         f"    stabilize   {scan.stabilize.value}",
-        f"    normalize   {scan.normalize}",
+        f"    normalize   {scan.normalize}{f'(eps = {show_number(scan.epsilon)})' if scan.epsilon else ''}",
         "leaves",
         *(f"    {show_leaf(leaf)}" for leaf in scan.leaves),
         "gates",

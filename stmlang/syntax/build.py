@@ -133,8 +133,9 @@ def _equation(file: SourceFile, values: Values) -> tree.Equation:
 
 
 def _setting(file: SourceFile, values: Values) -> tree.Setting:
-    words = tuple(_name(file, value) if isinstance(value, Token) else value for value in values)
-    return tree.Setting(words[0], words[1:], _span(file, values))
+    end = next((at for at, value in enumerate(values) if isinstance(value, Token) and value.kind == "LPAR"), len(values))
+    words = tuple(_name(file, value) if isinstance(value, Token) else value for value in values[:end])
+    return tree.Setting(words[0], words[1:], _first_list(values[end:]), _span(file, values))
 
 
 def _index(file: SourceFile, values: Values) -> tree.IndexUse:

@@ -103,6 +103,11 @@ def show_indices(indices: Sequence[tree.IndexUse]) -> str:
     return ", ".join(use.index.text + (f" = {use.port.text}" if use.port else "") for use in indices)
 
 
+def show_arguments(arguments: Sequence[tree.Argument]) -> str:
+    """What stands between the round brackets."""
+    return ", ".join((f"{entry.name.text} = " if entry.name else "") + show_expression(entry.value) for entry in arguments)
+
+
 # --- the whole tree
 
 
@@ -142,6 +147,10 @@ def _outline(node: Any) -> tuple[str, _Children]:
     return _outline_expression(node)
 
 
+def _arguments(arguments: Sequence[tree.Argument]) -> _Children:
+    return [(f"{argument.name.text} = " if argument.name else "", argument.value) for argument in arguments]
+
+
 def _plain(nodes: Sequence[Any], label: str = "") -> _Children:
     return [(label, node) for node in nodes]
 
@@ -169,8 +178,8 @@ def _outline_statement(statement: tree.Equation | tree.Setting) -> tuple[str, _C
         case tree.Equation(target=target, indices=indices, value=value):
             bracket = f"[{show_indices(indices)}]" if indices else ""
             return f"equation {target.text}{bracket}", [("", value)]
-        case tree.Setting(keyword=keyword, words=words):
-            return f"setting {keyword.text} {_names(words, ' ')}", []
+        case tree.Setting(keyword=keyword, words=words, arguments=arguments):
+            return f"setting {keyword.text} {_names(words, ' ')}", _arguments(arguments)
         case _:
             assert_never(statement)
 
@@ -218,7 +227,7 @@ def _outline_expression(expression: tree.Expression) -> tuple[str, _Children]:
         case tree.List(entries=entries):
             return "list", _plain(entries)
         case tree.Call(function=function, arguments=arguments):
-            return f"call {function.text}", [(f"{arg.name.text} = " if arg.name else "", arg.value) for arg in arguments]
+            return f"call {function.text}", _arguments(arguments)
         case tree.Negate(operand=operand):
             return "negate", [("", operand)]
         case tree.Sum(terms=terms):

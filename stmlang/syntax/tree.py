@@ -214,11 +214,13 @@ class Equation:
 class Setting:
     """`directions all`, `directions +rows -cols, -rows +cols concat`, `stabilize P`, `normalize mlstm`, `read after`.
 
-    `words` holds each token after the keyword, signs and commas included, as names.
+    `words` holds each token after the keyword, signs and commas included, as names, and `arguments` what stands in a bracket
+    behind them: `normalize mlstm(eps = 1e-6)`.
     """
 
     keyword: Name
     words: tuple[Name, ...]
+    arguments: tuple[Argument, ...]
     span: Span
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from stmlang.syntax import tree
-from stmlang.syntax.show import show_expression, show_indices
+from stmlang.syntax.show import show_arguments, show_expression, show_indices
 
 
 def write_file(file: tree.File) -> str:
@@ -39,8 +39,9 @@ def _statement(statement: tree.Equation | tree.Setting) -> str:
         case tree.Equation(target=target, indices=indices, value=value):
             bracket = f"[{show_indices(indices)}]" if indices else ""
             return f"{target.text}{bracket} = {show_expression(value)}"
-        case tree.Setting(keyword=keyword, words=words):
-            return " ".join(word.text for word in (keyword, *words))
+        case tree.Setting(keyword=keyword, words=words, arguments=arguments):
+            bracket = f"({show_arguments(arguments)})" if arguments else ""
+            return " ".join(word.text for word in (keyword, *words)) + bracket
         case _:
             assert_never(statement)
 

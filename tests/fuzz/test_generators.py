@@ -36,12 +36,15 @@ from stmlang.scan.expression import (
     GateRef,
     InputRef,
     LeafRef,
+    Neighbour,
     Normalize,
     Number,
     Power,
     Product,
     Reduce,
     Split,
+    Spread,
+    Stack,
     Sum,
     inside,
 )
@@ -122,6 +125,7 @@ def test_transitions_act_on_every_axis_of_the_state() -> None:
 def test_every_form_of_expression_is_drawn() -> None:
     found = list(expressions())
     kinds = {Number, LeafRef, InputRef, GateRef, Apply, Sum, Product, Power, Reduce, Normalize, Split, Eye, Degree, Finite}
+    kinds |= {Spread, Stack, Neighbour}
     assert {type(entry) for entry in found} == kinds
     assert {entry.function for entry in found if isinstance(entry, Apply)} == set(Function) - {Function.DIVISOR}
     assert {entry.kind for entry in found if isinstance(entry, Reduce)} == {"sum", "mean", "max"}
@@ -130,6 +134,9 @@ def test_every_form_of_expression_is_drawn() -> None:
     assert over >= {"out", "in", "key", "value", "track"}
     binds = [bind for entry in found if isinstance(entry, GateRef) for bind in entry.bind]
     assert any(bind.port is not None for bind in binds)
+    assert any(bind.place is not None for bind in binds)
+    assert {entry.over for entry in found if isinstance(entry, Reduce)} >= {"key''"}
+    assert {entry.rest is None for entry in found if isinstance(entry, Stack)} == {True, False}
     renamed = {(bind.declared, bind.index) for bind in binds if bind.index not in (None, bind.declared)}
     assert renamed >= {("out", "in"), ("in", "out"), ("key", "key'")}
 

@@ -14,7 +14,7 @@ from stmlang.graph.shapes import output_shape
 from stmlang.oracle.dense import gating_by_paths, gating_matrix, solved
 from stmlang.oracle.functions import Floats
 from stmlang.oracle.gates import evaluate_gates
-from stmlang.oracle.recurrence import apart, normalized, with_ones
+from stmlang.oracle.recurrence import apart, normalized, scales, with_ones
 from stmlang.strategies.registry import reference_strategy
 
 FEW_EDGES, FEW_PATHS = 300, 3000
@@ -53,7 +53,8 @@ def _paths(sample: Point) -> Iterator[Comparison]:
         return
     at = sample.at
     matrix = gating_matrix(sample.scan, sample.dag, at.q, at.k, at.v, at.gates, gating_by_paths)
-    values = evaluate_gates(sample.scan, sample.dag, at.q, at.k, at.v, at.gates)[0]
+    every = evaluate_gates(sample.scan, sample.dag, at.q, at.k, at.v, at.gates)
+    values = every[0]
     nodes, repeat = sample.dag.node_count, len(sample.scan.directions) if sample.scan.combine == "concat" else 1
 
     def heads(array: Floats) -> Floats:
@@ -62,7 +63,7 @@ def _paths(sample: Point) -> Iterator[Comparison]:
     query, key, value = heads(values.query), heads(values.key), heads(with_ones(sample.scan, values.value))
     gating = matrix.reshape(nodes, nodes, query.shape[1], sample.scan.writes, sample.scan.reads)
     h = np.einsum("mhrk,nhwk,nmhwr,nhwv->mhrv", query, key, gating, value, optimize=True)
-    h = normalized(sample.scan, h).reshape(output_shape(sample.scan, sample.dag))
+    h = normalized(sample.scan, h, scales(sample.scan, every)).reshape(output_shape(sample.scan, sample.dag))
     yield Comparison("result by paths", h, sample.result.h, sample.allowed.h)
 
 

@@ -20,6 +20,7 @@ Site = tuple[str, ...]
 """The indices that are free in an equation: those of its gate without the pinned ones."""
 
 PORTS = ("out", "in")
+PRIME = "'"
 DEFINITIONS = "def gate(start) = sigmoid(linear(x, bias = start))\ndef damped(a, by) = a * exp(-softplus(by))\n"
 
 
@@ -36,16 +37,28 @@ class Writer:
     """Writes the equations of one scan on a layout.
 
     `constant` gates rest on nothing that differs between nodes; `positive` ones are nowhere negative. `spread` are the state
-    indices that helper gates may have, `terms` which of `write` and `read` the scan has.
+    indices that helper gates may have, `terms` which of `write` and `read` the scan has, `sizes` how many values each state
+    index takes.
     """
 
-    def __init__(self, draw: st.DrawFn, layout: Layout, *, constant: bool, positive: bool, spread: Site, terms: Site) -> None:
+    def __init__(
+        self,
+        draw: st.DrawFn,
+        layout: Layout,
+        *,
+        constant: bool,
+        positive: bool,
+        spread: Site,
+        terms: Site,
+        sizes: Mapping[str, int],
+    ) -> None:
         self._draw = draw
         self.layout = layout
         self.constant = constant
         self.positive = positive
         self._spread = (*spread, *terms)
         self._terms = terms
+        self._sizes = sizes
         self._helpers: list[Helper] = []
         self._named = 0
         self.equations: list[str] = []
@@ -81,8 +94,13 @@ class Writer:
         self.equations.append(f"{left} = {value}")
 
     def equate(self, name: str, indices: Site, write: Callable[[Site], str], plain: bool = False) -> None:
-        """The equations of a gate: a general one, and maybe others for single ports; or one for each port. A `plain` gate has
-        the general one only."""
+        """The equations of a gate: a general one, and maybe others for single ports, or for the first position on a state
+        axis; or one for each port. A `plain` gate has the general one only."""
+        places = [index for index in indices if index in self._sizes and f"{index}'" not in indices]
+        if places and not plain and self.maybe():
+            self.equation(name, indices, {self.pick(places): "0"}, write)
+            self.equation(name, indices, {}, write)
+            return
         pinned = [index for index in indices if index in PORTS]
         ports = self.layout.ports
         if plain or len(ports) < 2 or not pinned or not self.maybe():
@@ -132,7 +150,7 @@ class Writer:
         if not self.layout.regular:
             options += [f"x, e[{index}]" for index in PORTS if index in site]
             options += [f"e[{index}]" for index in PORTS if index in site]
-            options += ["x, e[out], e[in]"] * 3 if set(PORTS) <= set(site) else []
+            options += ["x, e[out], e[in]"] * 6 if set(PORTS) <= set(site) else []
         return self.pick(options)
 
     def raw(self, site: Site) -> str:
@@ -167,11 +185,22 @@ class Writer:
             return self._unit(site, depth - 1)
         return self._signed(site, depth - 1)
 
-    def _number(self, positive: bool) -> str:
-        options = ["1", "0.5", "0", "gamma", *([] if positive else ["-1"]), *([] if self.constant else ["degree"])]
+    def _number(self, site: Site, positive: bool) -> str:
+        """A constant, a number of degrees, or whether there is a neighbour."""
+        states = [index for index in site if index.rstrip(PRIME) in self._sizes]
+        options = ["1", "0.5", "0", "gamma", "spread(0, 1)", *([] if positive else ["-1"])]
+        options += ["list"] * 3 if states else []
+        options += [] if self.constant else ["degree", *(f"neighbour({index})" for index in PORTS if index in site)]
         option = self.pick(options)
         self.used |= {option}
-        return self._degree() if option == "degree" else option
+        match option:
+            case "degree":
+                return self._degree()
+            case "list":
+                index = self.pick(states)
+                return f"[{', '.join(self.pick(('1', '0.5', '0')) for _ in range(self._sizes[index.rstrip(PRIME)]))}][{index}]"
+            case _:
+                return option
 
     def _degree(self) -> str:
         """A number in [0, 1] made of degrees, zero where there are no edges to count."""
@@ -186,7 +215,7 @@ class Writer:
             case "given" if not self.constant:
                 return self.pick(("given(0, 1)", "given(0.25, 0.75)") if positive else ("given(-1, 1)", "given(-0.5, 1)"))
             case "number":
-                return self._number(positive)
+                return self._number(site, positive)
             case "definition":
                 self.used |= {"def"}
                 return self.pick(("gate(0)", "gate(spread(-1, 1))", "damped(gate(1), by = linear(x))"))
@@ -283,7 +312,8 @@ class Writer:
                 entries.append(index)
             else:
                 twins = [entry for entry in site if entry.rstrip("'") == index.rstrip("'") and entry not in entries]
-                entries.append(self.pick(twins))
+                place = [f"{index} = 0"] if index.rstrip(PRIME) in self._sizes else []
+                entries.append(self.pick([*twins, *twins, *place]))
         bare = not entries or (entries == list(helper.indices) and self.maybe())
         return helper.name if bare else f"{helper.name}[{', '.join(entries)}]"
 

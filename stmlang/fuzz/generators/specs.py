@@ -8,7 +8,7 @@ from typing import Literal
 
 from hypothesis import strategies as st
 
-from stmlang.fuzz.generators.expressions import DEFINITIONS, PORTS, Site, Writer
+from stmlang.fuzz.generators.expressions import DEFINITIONS, PORTS, PRIME, Site, Writer
 from stmlang.fuzz.generators.topologies import Layout, topologies
 from stmlang.fuzz.generators.values import gate_values
 from stmlang.fuzz.trial import Listed, Trial
@@ -18,7 +18,6 @@ STATES: tuple[State, ...] = ("scalar", "elementwise", "matrix", "delta", "track"
 MODES = ("auto", "none", "P", "D")
 FEW_PATHS = 64
 """Up to so many paths between two nodes may all have entries of one: more are scaled, or the sums would say little."""
-PRIME = "'"
 TERMS = (0, 0, 0, 0, 1, 2, 3)
 """How many writes and reads a node has; 0 stands for a head that says nothing of them."""
 MOST_SCANS = 300
@@ -137,6 +136,10 @@ def _value(writer: Writer, site: Site) -> str:
     plain = primed.rstrip("'")
     if writer.maybe():
         return f"eye[{plain}, {primed}] * {writer.bounded(site, 1, False)}"
+    if writer.maybe():
+        matrix = writer.helper((plain, primed), lambda site: f"l1norm({writer.leaf(site)}, over = {plain})", False, plain=True)
+        between = f"{primed}{PRIME}"
+        return f"sum({matrix}[{plain}, {between}] * {matrix}[{between}, {primed}], over = {between})"
     return f"l1norm({writer.leaf(site)}, over = {plain})"
 
 
@@ -178,9 +181,9 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
             writer.equation("k", (), {}, lambda _: "l2norm(k)")
             u = "k"
         case "given":
-            u = writer.helper(("key",), lambda _: "l2norm(given())", False)
+            u = writer.helper(("key",), lambda _: "l2norm(given())", False, plain=True)
         case _:
-            u = writer.helper(("key",), lambda _: "l2norm(linear(x))", False)
+            u = writer.helper(("key",), lambda _: "l2norm(linear(x))", False, plain=True)
     strength = writer.pick(("", "2 * ")) + factor(True)
     matrix = f"eye[key, key'] - {strength} * {u}[key] * {u}[key']"
     if style.scaled:
@@ -294,7 +297,10 @@ def written(draw: st.DrawFn, kinds: Sequence[str] | None = None, scalar: bool | 
     layout = draw(topologies(kinds))
     style = draw(_styles(layout, scalar))
     spread = style.axes if style.state != "track" else style.axes[1:]
-    writer = Writer(draw, layout, constant=style.constant, positive=style.positive, spread=spread, terms=style.terms)
+    sizes = {"key": style.key, "value": style.value, "track": style.track}
+    writer = Writer(
+        draw, layout, constant=style.constant, positive=style.positive, spread=spread, terms=style.terms, sizes=sizes
+    )
     writer.helpers()
     _transition(writer, style)
     _source(writer, style)

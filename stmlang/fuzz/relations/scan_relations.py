@@ -39,6 +39,8 @@ def cut_and_resumed(trial: Trial, way: Way) -> Finding | None:
     """A scan cut in two at any place, the second part resumed from the final state of the first."""
     original = one_direction(trial, way)
     refuse_borders(original.op.scan)
+    if original.op.scan.epsilon:
+        raise NotApplicable("an epsilon counts the terms of one call")
     cut = cut_graph if original.op.dag.regular is None else cut_grid
     resumed = cut(original.instance, way, random(trial, "cut"))
     return same("cut and carry the state over", way, resumed, original.outcome, original.rounding)
