@@ -21,8 +21,8 @@ State = tuple[dict[str, Array], ...]
 its own, also `LOG_SCALE` for each direction, where they are held at one."""
 
 LOG_SCALE = "log scale"
-"""`(head,)`: states are `exp` of it times the arrays beside it. Of `normalize mlstm(eps = ...)` it is `(2, head)`, behind it the
-logarithm of the largest term so far. No port has a blank in its name."""
+"""`(head,)`: states are `exp` of it times the arrays beside it. Of `normalize mlstm(eps = ...)` it is `(2, head)`, the second
+row the logarithm of the largest term so far. No port has a blank in its name."""
 
 
 def scale_shape(scan: Scan) -> tuple[int, ...] | None:
