@@ -124,7 +124,7 @@ class Lengths(Analysis[Measured]):
         """Along the index of a stack entry by entry; along another one the longest of them."""
         if index != expr.index:
             return reduce(np.maximum, (self._along(operand, index) for operand in operands))
-        counts = [1] * len(expr.entries) + ([] if expr.rest is None else [state_size(self.scan, index) - len(expr.entries)])
+        counts = [1] * len(expr.entries) + ([] if expr.rest is None else [dense_size(self.scan, index) - len(expr.entries)])
         squares = (count * operand.magnitude**2 for count, operand in zip(counts, operands, strict=True))
         return np.sqrt(reduce(np.add, squares))
 

@@ -58,16 +58,23 @@ def separated(operands: Operands, closed: Borders) -> Operands:
     if operands.factors is not None:
         operands = operands._replace(factors=Factors(operands.factors.out, _zero(closed, operands.factors.into)))
     if operands.deltas is not None:
-        step, mark = (None if form is None else _scaled(closed[..., 0], form) for form in operands.deltas)
-        assert step is not None
-        operands = operands._replace(deltas=Deltas(step, mark))
+        operands = operands._replace(deltas=_overwriting(operands.deltas, closed))
     return operands
 
 
-def _scaled(closed: Bool[Array, "direction nodes"], form: Delta) -> Delta:
-    """A gate of the delta rule's form, of scale zero at the borders."""
-    scale = jnp.ones_like(form.strength) if form.scale is None else form.scale
-    return form._replace(scale=_zero(closed, scale))
+def _overwriting(deltas: Deltas, closed: Borders) -> Deltas:
+    """Gates of the delta rule's form, of scale zero at the borders."""
+    step, mark, shares = deltas
+    ports = closed.shape[-1]
+
+    def scaled(form: Delta, *entering: int) -> Delta:
+        """`entering` are the axes of the ports."""
+        scale = jnp.ones((*form.strength.shape, *entering), form.strength.dtype) if form.scale is None else form.scale
+        return form._replace(scale=_zero(closed[..., None, :] if len(entering) > 1 else closed, scale))
+
+    if shares is not None:
+        shares = shares._replace(into=_zero(closed, shares.into))
+    return Deltas(scaled(step, ports, ports), None if mark is None else scaled(mark, ports), shares)
 
 
 def _zero(closed: Bool[Array, "direction *sites"], gate: Array) -> Array:

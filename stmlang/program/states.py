@@ -44,8 +44,9 @@ def entering_scales(program: Program, initial: State | None) -> Float[Array, "di
     if shape is None:
         return None
     one = unit_scale(shape, program.accumulator)
-    held = [{}] * len(program.scan.directions) if initial is None else initial
-    return jnp.stack([jnp.asarray(states.get(LOG_SCALE, one), program.accumulator) for states in held])
+    if initial is None:
+        return jnp.stack([one] * len(program.scan.directions))
+    return jnp.stack([jnp.asarray(states.get(LOG_SCALE, one), program.accumulator) for states in initial])
 
 
 def at_scale_one(state: State) -> State:
