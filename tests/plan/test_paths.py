@@ -20,12 +20,15 @@ from tests.graph.graphs import banded
 
 RANK_ONE = "rank one"
 CLOSED = "zero at [out = cols, in = rows]"
+TRACKING = "on the axis track, with u = normal[track], strength = bend"
 CONSTANT = "one impulse response tells everything"
 SIZES = {"rows": 14, "cols": 14, "planes": 6, "depth": 6, "time": 1024}
 
 PATHS: dict[str, tuple[str, str]] = {
     "plstm/chain": ("proved P", "linear"),
+    "plstm/chain_tracking": (TRACKING, "recurrent"),
     "plstm/image_p": (RANK_ONE, "rows"),
+    "plstm/image_tracking": (TRACKING, "recurrent"),
     "plstm/image_p_reference": (RANK_ONE, "rows"),
     "plstm/image_d": (CLOSED, "separable"),
     "plstm/image_delta": (CLOSED, "delta_separable"),
