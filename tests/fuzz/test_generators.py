@@ -110,6 +110,12 @@ def test_every_setting_is_drawn() -> None:
     assert re.search(r"^topology part\d = ", texts, re.MULTILINE)
 
 
+def test_nodes_write_and_read_once_and_several_times() -> None:
+    assert {(scan.writes > 1, scan.reads > 1) for scan in scans()} == {(a, b) for a in (False, True) for b in (False, True)}
+    assert {index for scan in scans() for gate in scan.gates for index in gate.indices} > {"write", "read"}
+    assert "writes = 1" in "".join(trial.text for trial, _ in drawn())
+
+
 def test_every_verdict_of_stability_is_reached() -> None:
     assert {op.facts.verdict.kind for _, op in drawn()} == set(get_args(Kind))
 

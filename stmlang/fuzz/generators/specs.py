@@ -91,8 +91,8 @@ def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
         key=draw(st.integers(1, 3)),
         value=draw(st.integers(1, 4)),
         track=draw(st.integers(2, 3)) if state == "track" else 1,
-        writes=draw(st.sampled_from(TERMS)),
-        reads=draw(st.sampled_from(TERMS)),
+        writes=0 if scalar else draw(st.sampled_from(TERMS)),
+        reads=0 if scalar else draw(st.sampled_from(TERMS)),
     )
 
 
@@ -323,7 +323,7 @@ def _text(style: Style, writer: Writer, body: Sequence[str]) -> str:
 
 def specs(kinds: Sequence[str] | None = None, scalar: bool | None = None) -> st.SearchStrategy[str]:
     """Texts of well-typed specs on topologies of the kinds `topologies.KINDS`, or of those named. `scalar` ones have gates
-    without state indices, those that are not have some; by default there are both.
+    without any indices but those of ports, those that are not act on states; by default there are both.
 
     Gates are at most 1 in magnitude (but for exponentials that are divided by), and where a graph has many paths and the spec
     asks for no stability, what leaves a node adds up to at most 1.

@@ -33,6 +33,7 @@ from stmlang.fuzz.relations.instance import (
 from stmlang.fuzz.relations.subject import Subject, another, evaluate, random, rounding, subject
 from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
 from stmlang.graph.dag import OPEN
+from stmlang.graph.shapes import output_shape
 from stmlang.scan.scan import Leaf
 
 
@@ -87,7 +88,7 @@ def cut_graph(instance: Instance, way: Way, generator: np.random.Generator) -> O
     order = topological_order(dag, scan.directions[0], generator)
     place = int(generator.integers(1, max(len(order), 2)))
     (states,) = spread(scan, dag, instance.given.initial, final=False)
-    h = np.empty((dag.node_count, *instance.given.inputs["v"].shape[len(dag.node_shape) :]))
+    h = np.empty((dag.node_count, *output_shape(scan, dag)[len(dag.node_shape) :]))
     for nodes in (np.sort(order[:place]), np.sort(order[place:])):
         if len(nodes):
             to = part_of(dag, nodes)
