@@ -21,7 +21,7 @@ from stmlang.nn.errors import (
     require_scan,
     require_size,
 )
-from stmlang.nn.leaves import Leaves, products
+from stmlang.nn.leaves import Leaves, applied, products
 from stmlang.nn.norm import RMSNorm
 from stmlang.nn.show import summary
 from stmlang.nn.start import SMALL, behind, normal
@@ -392,8 +392,7 @@ class ScanLayer(eqx.Module):
         if gate is not None:
             assert self.activation is not None
             normal = normal * ACTIVATIONS[self.activation](gate).astype(normal.dtype)
-        axes = tuple(range(1 - self.out.ndim, 0))
-        return jnp.tensordot(normal, self.out.astype(normal.dtype), axes=(axes, axes)).astype(jax_type(like))
+        return applied(self.out, normal, self.out.ndim - 1, normal.dtype).astype(jax_type(like))
 
 
 ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {

@@ -9,6 +9,7 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.graph.shapes import index_size
@@ -25,6 +26,8 @@ from stmlang.scan.topology import is_regular
 Place = tuple[str, int]
 """A leaf, and the number of one of its features."""
 Key = TypeVar("Key")
+FEW = 4
+"""Sites of which the weights are more than the features."""
 
 
 class Leaves(eqx.Module):
@@ -144,16 +147,31 @@ def _summed(summands: list[Array]) -> Array:
 
 def products(features: Float[Array, "*sites features"], weights: Mapping[Key, Array]) -> dict[Key, Array]:
     """`W f` over the last axes for each of several weights, `(*sites, ...)`: one product of matrices for all, since its cost is
-    reading the features. Multiplied in the features' data type, summed in that of the parameters."""
+    reading the features; but of few sites, such as those of a step, it is reading the weights, and each is multiplied as it
+    lies. Multiplied in the features' data type, summed in that of the parameters."""
     if not weights:
         return {}
+    if prod(features.shape[:-1]) <= FEW:
+        return {key: applied(weight, features, 1, weight.dtype) for key, weight in weights.items()}
     width, shapes = features.shape[-1], [weight.shape[:-1] for weight in weights.values()]
     together = jnp.concatenate([weight.reshape(-1, width) for weight in weights.values()])
-    axes = ((-1,), (-1,))
-    product = jnp.tensordot(features, together.astype(features.dtype), axes=axes, preferred_element_type=together.dtype)
+    product = applied(together, features, 1, together.dtype)
     # Slices would do, but the derivative of each is as wide as all together.
     pieces = jax.lax.split(product, [prod(shape) for shape in shapes], axis=product.ndim - 1)
     return {key: piece.reshape(*features.shape[:-1], *shape) for key, piece, shape in zip(weights, pieces, shapes, strict=True)}
+
+
+def applied(weight: Float[Array, "*out *in"], features: Float[Array, "*sites *in"], axes: int, dtype: DTypeLike) -> Array:
+    """`W f` over so many last axes, `(*sites, *out)`, multiplied in the data type of the features and summed in `dtype`. With
+    few sites the weights come first in the product: XLA's CPU kernels take several times as long for a matrix of one row as for
+    one of one column."""
+    last = tuple(range(-axes, 0))
+    narrow = weight.astype(features.dtype)
+    sites = features.ndim - axes
+    if prod(features.shape[:sites]) > FEW:
+        return jnp.tensordot(features, narrow, axes=(last, last), preferred_element_type=dtype)
+    product = jnp.tensordot(narrow, features, axes=(last, last), preferred_element_type=dtype)
+    return jnp.moveaxis(product, range(product.ndim - sites, product.ndim), range(sites))
 
 
 def parameter_shape(scan: Scan, leaf: Leaf) -> tuple[int, ...]:
