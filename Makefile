@@ -52,6 +52,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.ratios
 	$(BIN)/python -m benchmarks.regret
 	$(BIN)/python -m benchmarks.compile_time
+	$(BIN)/python -m benchmarks.streaming
 
 # What `pip install` takes anywhere: dist/stmlang-VERSION-py3-none-any.whl.
 wheel: setup

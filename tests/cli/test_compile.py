@@ -77,3 +77,16 @@ def test_an_artifact_with_states(stmlang, chain, tmp_path):
     import stmlang as package
 
     assert package.load(output).manifest["with_state"] is True
+
+
+def test_an_artifact_with_the_step(stmlang, chain, tmp_path):
+    output = tmp_path / "op.stmx"
+    sizes = ["--set", "time=6", "--set", "key=4", "--set", "value=4"]
+    result = stmlang("compile", chain, "--target", "cpu", *sizes, "-o", output, "--step")
+    assert result.status == 0, result.err
+    assert "goes step by step too" in stmlang("inspect", output).out
+
+    import stmlang as package
+
+    (states,) = package.load(output).init_state(batch=2)
+    assert {port: array.shape[0] for port, array in states.items()} == {"time": 2}
