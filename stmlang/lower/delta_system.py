@@ -23,9 +23,9 @@ from stmlang.facts.overwriting import delta_rule
 from stmlang.lower.adapters import declared
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.carriers import Carriers, Scalars, at_carriers, carrier_paths, carrier_tables, written
-from stmlang.lower.contractions import times_transposed
+from stmlang.lower.contractions import times_transposed, transposed_times
 from stmlang.lower.delta_inputs import DeltaInputs, delta_inputs
-from stmlang.lower.operands import Operands
+from stmlang.lower.operands import Operands, flip
 from stmlang.lower.strategy import Call, EdgeStates, LoweringContext, Result
 from stmlang.lower.summary import Summary, advance, read, write
 from stmlang.lower.triangular import propagated
@@ -39,6 +39,13 @@ class Writing(NamedTuple):
     u: Float[Array, "direction head carrier key"] | None
     strength: Float[Array, "direction head carrier"]
     value: Float[Array, "direction head carrier value"]
+
+
+class Scores(NamedTuple):
+    """Of what is written under with what erases, and with what reads, before paths weigh them."""
+
+    erased: Float[Array, "direction head carrier carrier"]
+    read: Float[Array, "direction head carrier node"]
 
 
 def system_tables(context: LoweringContext) -> Carriers:
@@ -59,8 +66,9 @@ def _bundle(
     states = None if entering is None else jnp.squeeze(entering, 3)
     query = inputs.query.reshape(*inputs.query.shape[:2], context.dag.node_count, -1)
     brought = None if states is None else _brought(paths.mark[..., :carriers], writing, states)
-    new = _erased(erased, writing, brought)
-    outputs = masked_attention(query, writing.key if writing.u is None else writing.u, new, marked)
+    scores = _scores(context, operands, inputs, writing)
+    new = _erased(erased * scores.erased, erased, writing, brought)
+    outputs = transposed_times(marked * scores.read, new)
     if writing.u is not None:
         outputs = outputs + masked_attention(query, writing.key, writing.value, marked)
     if states is not None:
@@ -100,19 +108,39 @@ def _writing(context: LoweringContext, tables: Carriers, operands: Operands, inp
     )
 
 
+def _scores(context: LoweringContext, operands: Operands, inputs: DeltaInputs, writing: Writing) -> Scores:
+    """On a regular topology directions share those of keys and queries, which are then made once and turned around."""
+    u = writing.key if writing.u is None else writing.u
+    if context.axes is None or writing.u is not None or inputs.query is not operands.query:
+        query = inputs.query.reshape(*inputs.query.shape[:2], context.dag.node_count, -1)
+        return Scores(times_transposed(u, u), times_transposed(u, query))
+    axes, directions = context.axes, context.problem.scan.directions
+    nodes, ports = context.dag.node_count, u.shape[2] // context.dag.node_count
+    query, key = (
+        flip(part[0], directions[0].senses, 1).reshape(-1, nodes, part.shape[-1]) for part in (operands.query, operands.key)
+    )
+
+    def turned(targets: Array) -> Array:
+        pairs = times_transposed(key, targets).reshape(-1, *axes, *axes)
+        both = [flip(flip(pairs, way.senses, 1), way.senses, 1 + len(axes)) for way in directions]
+        return jnp.repeat(jnp.stack(both).reshape(len(directions), -1, nodes, nodes), ports, axis=2)
+
+    return Scores(jnp.repeat(turned(key), ports, axis=3), turned(query))
+
+
 def _brought(into: Array, writing: Writing, states: Array) -> Array:
     """What the states that enter hold under the keys of what erases them, `(direction, head, carrier, value)`."""
     return read(into, writing.key if writing.u is None else writing.u, states)
 
 
-def _erased(erased: Array, writing: Writing, brought: Array | None) -> Array:
-    """What is written under `u`, the value and what is taken away where u is the key itself."""
+def _erased(weights: Array, erased: Array, writing: Writing, brought: Array | None) -> Array:
+    """What is written under `u`, the value and what is taken away where u is the key itself; `weights` are the scores of what
+    is erased times the paths to it, `erased`."""
     strength = writing.strength[..., None]
-    u = writing.key if writing.u is None else writing.u
-    passed = -erased * times_transposed(u, u) * writing.strength[..., None, :]
+    passed = -weights * writing.strength[..., None, :]
     if writing.u is None:
         return propagated(passed, writing.value if brought is None else writing.value - strength * brought)
-    held = masked_attention(u, writing.key, writing.value, erased)
+    held = masked_attention(writing.u, writing.key, writing.value, erased)
     return -propagated(passed, strength * (held if brought is None else held + brought))
 
 
