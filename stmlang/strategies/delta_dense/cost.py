@@ -15,7 +15,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost, needs_line_edges, triangle_rows
 from stmlang.cost.target import Target
-from stmlang.cost.work import Merge, adjoints, array_stage, attention_stages, costed, merge_stage, merge_terms, regular_merges
+from stmlang.cost.work import Merge, adjoints, array_stage, costed, merge_stage, merge_terms, regular_merges
 from stmlang.strategies.base import plain_strategy
 
 NAME = "delta_dense"
@@ -57,8 +57,12 @@ def _cost(problem: Problem, target: Target) -> Candidate:
     matrices = lanes * carriers * (carriers + nodes) * item
     paths, held = _paths(problem, target)
     system = _system(problem, target, carriers)
-    reading = attention_stages(problem, target, lanes, nodes, carriers, name="reading")
-    turned = Stage("operands", "vector", 0, 3 * problem.io_bytes * problem.directions)
+    pairs = lanes * nodes * carriers
+    reading = (
+        array_stage(target, "reading, pairs", "vector", pairs, pairs * item, pairs * item),
+        Stage("reading", "matmul", 2 * pairs * problem.value, 2 * lanes * carriers * problem.value * item, products=lanes),
+    )
+    turned = Stage("operands", "vector", 0, 2 * problem.io_bytes * problem.directions)
     stages = (paths, turned, *system, *reading)
     return costed(
         NAME,
@@ -95,16 +99,16 @@ def _merges(problem: Problem) -> Iterator[Merge]:
 
 
 def _system(problem: Problem, target: Target, carriers: int) -> tuple[Stage, ...]:
-    """Scores of what is erased, what they weigh, and the triangular system by blocks: the inverses on the diagonal, and the
+    """Scores of what is erased and read, what the former weigh, and the triangular system by blocks: the inverses on the diagonal, and the
     products with what is solved."""
     lanes, item, key, value = problem.lanes, problem.accumulator, problem.key, problem.value
     rows = triangle_rows(carriers)
     blocks = -(-carriers // rows)
     flops, numbers, products = inverse_cost(rows, rows)
     pairs = lanes * carriers * carriers
-    scores = array_stage(
-        target, "scores", "matmul", 2 * pairs * key, lanes * 2 * carriers * key * item, pairs * item, products=lanes
-    )
+    # Directions of a grid are given scores that are made once.
+    nodes, made = problem.counts.nodes, lanes if problem.axes is None else problem.batch * problem.heads
+    scores = Stage("scores", "matmul", 4 * made * nodes * nodes * key, 4 * made * nodes * key * item, products=2 * made)
     weights = array_stage(target, "scores, pairs", "vector", 3 * pairs, pairs * item, pairs * item)
     inverses = Stage(
         "inverses", "matmul", lanes * blocks * flops, lanes * blocks * numbers * item, products=lanes * blocks * products
