@@ -99,8 +99,8 @@ def _merges(problem: Problem) -> Iterator[Merge]:
 
 
 def _system(problem: Problem, target: Target, carriers: int) -> tuple[Stage, ...]:
-    """Scores of what is erased and read, what the former weigh, and the triangular system by blocks: the inverses on the diagonal, and the
-    products with what is solved."""
+    """Scores of what is erased and read, what the former weigh, and the triangular system by blocks: the inverses on the
+    diagonal, and the products with what is solved."""
     lanes, item, key, value = problem.lanes, problem.accumulator, problem.key, problem.value
     rows = triangle_rows(carriers)
     blocks = -(-carriers // rows)
