@@ -2,7 +2,7 @@
 
 A case is a function from a file's inputs to its outputs, with a spec of the library inside. Outputs are compared, and the
 gradient of the sum of all outputs times the file's cotangents. Where a spec normalizes keys and the authors' function takes
-them as they are, gradients are those of the spec without that line.
+them as they are, the spec is taken without that line.
 """
 
 from __future__ import annotations
@@ -83,21 +83,170 @@ def largest(given: Arrays) -> Array:
     return m
 
 
+# --- linear attention, RetNet ----------------------------------------------------------------------------------------
+
+
+def positive_inverse(y: Array) -> Array:
+    """What `elu(x) + 1` was taken of."""
+    return jnp.where(y >= 1, y - 1, jnp.log(jnp.minimum(y, 1)))
+
+
+def linear_attention(given: Arrays) -> Arrays:
+    """The result divided and not, and the sums of both; queries and keys come behind their feature map."""
+    sizes = {"heads": 2, "key": 8, "value": 6, "time": 24}
+    arrays = [positive_inverse(given["q"][0]), positive_inverse(given["k"][0]), given["v"][0]]
+    initial = None
+    if "h0" in given:
+        initial = ({"time": jnp.concatenate([given["h0"][0], given["z0"][0, 0][..., None]], axis=-1)},)
+    h, (final,) = compiled("std:chain/linear_attention", **sizes)(*arrays, {}, initial=initial, return_state=True)
+    plain = compiled(without("chain/linear_attention", "normalize sum"), **sizes)
+    outputs = {"o_norm": h[None], "ht": final["time"][None, ..., :-1], "zt": final["time"][None, None, ..., -1]}
+    return outputs if "h0" in given else outputs | {"o": plain(*arrays, {})[None] * 8**-0.5}
+
+
+def retnet(given: Arrays) -> Arrays:
+    op = compiled("std:chain/retnet", heads=2, key=8, value=6, time=24)
+    initial = ({"time": given["h0"][0]},) if "h0" in given else None
+    arrays = (by_head(given["q"]) * 8**-0.5, by_head(given["k"]), by_head(given["v"]))
+    h, (final,) = op(*arrays, {}, initial=initial, return_state=True)
+    return {"o": jnp.moveaxis(h, 0, 1)[None], "ht": final["time"][None]}
+
+
+# --- selective state spaces ------------------------------------------------------------------------------------------
+
+
+def selective(spec: str, given: Arrays, length: int, names: str = "", axis: str = "time") -> tuple[Array, Array]:
+    """The scan of Mamba on arrays `[1, channel, node]`: before the skip and the gate, `(node, channel)`, and the last state."""
+    op = compiled(spec, heads=1, key=8, value=6, **{axis: length})
+    ones = jnp.ones((1, 8, length))
+    u, B, C = (given.get(f"{name}{names}", ones)[0].T[:, None] for name in "uBC")
+    dt = given[f"delta{names}"] + given.get(f"delta_bias{names}", given.get(f"dtbias{names}"))[:, None]
+    gates = {"dt": dt[0].T[:, None], "rate": jnp.log(-given[f"A{names}"]).T[None]}
+    h, (final,) = op(C, B, u, gates, return_state=True)
+    return h[:, 0], final[axis][0]
+
+
+def mamba(given: Arrays) -> Arrays:
+    y, final = selective("std:chain/mamba", given, 24)
+    y = (y.T + given["D"][:, None] * given["u"][0]) * jax.nn.silu(given["z"][0])
+    return {"y": y[None], "last_state": final.T[None]}
+
+
+def v2m(given: Arrays) -> Arrays:
+    """Twenty rows, then twenty columns, each by itself."""
+    text = open_spec("std:chain/v2m").source.text
+    rows = text[: text.index("scan v2m(")]
+
+    outputs: Arrays = {}
+    for number, (spec, axis, own) in enumerate([(rows, "cols", "B1"), ("std:chain/v2m", "rows", "C2")], 1):
+        names = [f"u{number}", f"delta{number}", f"z{number}", own]
+
+        def each(mapped: Arrays, number: int = number, spec: str = spec, axis: str = axis) -> tuple[Array, Array]:
+            fixed = {f"A{number}": given[f"A{number}"], f"dtbias{number}": given[f"dtbias{number}"]}
+            wide = {name: array[None] for name, array in mapped.items()}
+            y, final = selective(spec, wide | fixed, 5, str(number), axis)
+            y = y.T + given[f"D{number}"][:, None] * mapped[f"u{number}"]
+            return y * jax.nn.silu(mapped[f"z{number}"]), final.T
+
+        outputs[f"y{number}"], outputs[f"last{number}"] = jax.vmap(each)({name: given[name] for name in names})
+    return outputs
+
+
+def mamba_2d(given: Arrays) -> Arrays:
+    op = compiled("std:grid/2dmamba", heads=1, key=8, value=6, rows=5, cols=7)
+
+    def grid(array: Array) -> Array:
+        return array[0].T.reshape(5, 7, 1, -1)
+
+    gates = {"dt": grid(given["delta"] + given["delta_bias"][:, None]), "rate": jnp.log(-given["A"]).T[None]}
+    h = op(grid(given["C"]), grid(given["B"]), grid(given["u"]), gates)
+    y = h.reshape(35, 6).T + given["D"][:, None] * given["u"][0]
+    return {"y": (y * jax.nn.silu(given["z"][0]))[None]}
+
+
+# --- the delta rule --------------------------------------------------------------------------------------------------
+
+
+def logit(y: Array) -> Array:
+    return jnp.log(y) - jnp.log1p(-y)
+
+
+def deltanet(given: Arrays) -> Arrays:
+    op = compiled(without("chain/deltanet", "k    = l2norm(k)"), heads=2, key=8, value=6, time=24)
+    initial = ({"time": given["h0"][0]},) if "h0" in given else None
+    arrays = (by_head(given["q"]) * 8**-0.5, by_head(given["k"]), by_head(given["v"]))
+    h, (final,) = op(*arrays, {"beta": logit(by_head(given["beta"]))}, initial=initial, return_state=True)
+    return {"o": jnp.moveaxis(h, 0, 1)[None], "ht": final["time"][None]}
+
+
+def deltaproduct(given: Arrays) -> Arrays:
+    op = compiled(without("chain/deltaproduct", "k    = l2norm(k)"), heads=2, key=8, value=6, time=48)
+    initial = ({"time": given["h0"][0]},) if "h0" in given else None
+    q = jnp.stack([jnp.zeros_like(given["q"][0]), given["q"][0]], axis=1).reshape(48, 2, 8)
+    decay = given["g"][0] if "g" in given else jnp.zeros((24, 2))
+    gates = {"beta": logit(given["beta"][0] / 2), "alpha": jnp.stack([decay, jnp.zeros_like(decay)], axis=1).reshape(48, 2)}
+    h, (final,) = op(q, given["k"][0], given["v"][0], gates, initial=initial, return_state=True)
+    return {"o": h[1::2][None], "ht": final["time"][None]}
+
+
+# --- trees and graphs ------------------------------------------------------------------------------------------------
+
+
+def cells(spec: str, share: str = "1") -> Callable[[Arrays], Arrays]:
+    """A linear LSTM on the edges of a file, whose gates are there as values in (0, 1)."""
+
+    def run(given: Arrays) -> Arrays:
+        edges = np.asarray(given["edges"])
+        nodes = given["z"].shape[0]
+        arrows = "; ".join([*(f"n{node}" for node in range(nodes)), *(f"n{tail} -> n{head}" for tail, head in edges)])
+        tree = spec == "graph/treelstm"
+        head, body = open_spec(f"std:{spec}").source.text.split("\nscan ")
+        text = f"topology {'parse' if tree else 'asia'} = {'tree' if tree else 'dag'} {{ {arrows} }}\nscan {body}"
+        assert ("topology parse" if tree else "topology asia") in head
+        if share != "1":
+            assert "share             = 1" in text
+            text = text.replace("share             = 1", f"share = {share}")
+        op = compiled(text, heads=1, value=6)
+        ones = jnp.ones((nodes, 1, 1))
+        gates = {"forget": logit(given["f"])[:, None], "write": logit(given["i"])[:, None], "open": logit(given["o"])[:, None]}
+        return {"h": op(ones, ones, given["z"][:, None], gates)[:, 0]}
+
+    return run
+
+
 CASES: Mapping[str, Callable[[Arrays], Arrays]] = {
     "mlstm": mlstm,
     "mlstm_init": mlstm_from_a_state,
     "mlstm_extreme": mlstm,
+    "linear_attention": linear_attention,
+    "linear_attention_init": linear_attention,
+    "retnet": retnet,
+    "retnet_init": retnet,
+    "mamba1": mamba,
+    "v2m": v2m,
+    "2dmamba": mamba_2d,
+    "deltanet": deltanet,
+    "deltanet_init": deltanet,
+    "deltaproduct": deltaproduct,
+    "deltaproduct_init": deltaproduct,
+    "gated_deltaproduct": deltaproduct,
+    "gated_deltaproduct_init": deltaproduct,
+    "tree_lstm_linear": cells("graph/treelstm"),
+    "dag_lstm_linear": cells("graph/daglstm"),
+    "dag_lstm_linear_mean": cells("graph/daglstm", "1 / degree(in)"),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_architecture(name: str) -> None:
     arrays, function = read(name), CASES[name]
-    given = {key.removeprefix("in_"): array for key, array in arrays.items() if key.startswith("in_")}
+    inputs = {key.removeprefix("in_"): array for key, array in arrays.items() if key.startswith("in_")}
+    given = {key: array for key, array in inputs.items() if jnp.issubdtype(array.dtype, jnp.floating)}
+    edges = {key: array for key, array in inputs.items() if key not in given}
     cotangents = {key.removeprefix("ct_"): array for key, array in arrays.items() if key.startswith("ct_")}
 
     def loss(given: Arrays) -> tuple[Array, Arrays]:
-        outputs = function(given)
+        outputs = function(given | edges)
         return sum((jnp.sum(cotangents[key] * outputs[key]) for key in cotangents), jnp.zeros(())), outputs
 
     gradients, outputs = jax.jit(jax.grad(loss, has_aux=True))(given)
