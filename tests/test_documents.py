@@ -1,6 +1,6 @@
 """SPEC.md, README.md and docs: their specs check, and what they repeat of the code is what the code says.
 
-`--update-golden` writes the table of codes and the grammar of SPEC.md anew.
+`--update-golden` writes the tables of codes and of the library and the grammar of SPEC.md anew.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pytest
 from stmlang.check import examine, open_spec
 from stmlang.source.codes import CODES
 from stmlang.source.diagnostic import Severity, render
+from tests.helpers.architectures import architectures_section
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "SPEC.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -62,7 +63,9 @@ def grammar_section() -> str:
     return f"```lark\n{(ROOT / 'stmlang/syntax/stm.lark').read_text(encoding='utf-8').strip()}\n```"
 
 
-@pytest.mark.parametrize(("name", "section"), [("codes", codes_section), ("grammar", grammar_section)])
+@pytest.mark.parametrize(
+    ("name", "section"), [("codes", codes_section), ("grammar", grammar_section), ("architectures", architectures_section)]
+)
 def test_spec_repeats_the_code(name: str, section, update_golden: bool) -> None:
     path = ROOT / "SPEC.md"
     text = path.read_text(encoding="utf-8")

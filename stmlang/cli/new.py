@@ -17,7 +17,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", type=spec_path, help="the scan's name, or a path to the file NAME.stm")
-    parser.add_argument("--kind", choices=KINDS, default="chain", help="what the scan runs on (default: chain)")
+    origin = parser.add_mutually_exclusive_group()
+    origin.add_argument("--kind", choices=KINDS, default="chain", help="what the scan runs on (default: chain)")
+    origin.add_argument("--from", dest="origin", metavar="SPEC", help="copy a spec of the library: mamba, or std:chain/mamba")
 
 
 def spec_path(text: str) -> Path:
@@ -37,11 +39,15 @@ def spec_path(text: str) -> Path:
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do with it."""
     from stmlang.cli.files import create_text
-    from stmlang.cli.starters import SIZES, starter
+    from stmlang.cli.starters import SIZES, copied, starter
 
     path: Path = arguments.name
-    create_text(path, starter(arguments.kind, path.stem))
-    sizes = "".join(f" --set {name}={size}" for name, size in SIZES[arguments.kind].items())
+    if arguments.origin is None:
+        text, open_sizes = starter(arguments.kind, path.stem), SIZES[arguments.kind]
+    else:
+        text, open_sizes = copied(arguments.origin, path.stem)
+    create_text(path, text)
+    sizes = "".join(f" --set {name}={size}" for name, size in open_sizes.items())
     try:
         tell(f"wrote {path}")
         tell(f"  stmlang check {path}")

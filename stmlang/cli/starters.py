@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 HEAD = """\
 # {name}: {what}
 #
@@ -177,3 +179,31 @@ def starter(kind: str, name: str) -> str:
     what, body = WHAT[kind]
     sizes = "".join(f" --set {axis}={size}" for axis, size in SIZES[kind].items())
     return HEAD.format(name=name, what=what, sizes=sizes) + body.format(name=name)
+
+
+TRIED = 16
+"""A size to try for an axis that a spec of the library leaves open."""
+
+
+def copied(origin: str, name: str) -> tuple[str, dict[str, int]]:
+    """The text of a spec of the library, its scan called `name`, and sizes to try for what it leaves open. `origin` is its
+    name, of which the last part is enough where one spec only has it.
+
+    Raises SpecError for a name that is not in the library (STM1036) or belongs to another scan of the file (STM1004).
+    """
+    from stmlang.check import examine, library_specs, open_spec
+    from stmlang.scan.sizes import unbound
+    from stmlang.source.diagnostic import Diagnostic, SpecError
+
+    relative = origin.removeprefix("std:").removesuffix(".stm")
+    ending = [known for known in library_specs() if known.rpartition("/")[2] == relative]
+    source = open_spec(f"std:{ending[0] if len(ending) == 1 else relative}").source
+    heads = list(re.finditer(r"^scan (\w+)", source.text, re.MULTILINE))
+    if not heads:
+        raise SpecError([Diagnostic("STM1012", f"`std:{relative}` holds definitions and no scan", None)])
+    if any(head[1] == name for head in heads[:-1]):
+        raise SpecError([Diagnostic("STM1004", f"the scan `{name}` is declared there already: choose another name", None)])
+    start, end = heads[-1].span(1)
+    text = source.text[:start] + name + source.text[end:]
+    scan = examine(open_spec(text), {}).scan
+    return text, {} if scan is None else dict.fromkeys(unbound(scan), TRIED)

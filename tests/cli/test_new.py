@@ -38,3 +38,22 @@ def test_a_folder_that_is_not_there(stmlang, tmp_path):
     result = stmlang("new", tmp_path / "no" / "demo")
     assert result.status == 1
     assert "STM5101" in result.err
+
+
+@pytest.mark.parametrize("origin", ["mamba", "chain/gla", "std:grid/mamba2d", "treelstm", "vil"])
+def test_a_spec_of_the_library_is_copied(stmlang, tmp_path, origin):
+    result = stmlang("new", tmp_path / "mine", "--from", origin)
+    assert result.status == 0, result.err
+    text = (tmp_path / "mine.stm").read_text()
+    assert "scan mine(" in text
+    assert stmlang("fmt", "--check", tmp_path / "mine.stm").status == 0
+    assert stmlang("check", tmp_path / "mine.stm").status == 0
+    command = next(line for line in result.out.splitlines() if "explain" in line).split()[1:]
+    assert stmlang(*command).status == 0
+
+
+def test_what_cannot_be_copied(stmlang, tmp_path):
+    assert "STM1036" in stmlang("new", tmp_path / "mine", "--from", "mambo").err
+    assert "STM1012" in stmlang("new", tmp_path / "mine", "--from", "gates").err
+    assert "STM1004" in stmlang("new", tmp_path / "vil_backward", "--from", "vil").err
+    assert not list(tmp_path.iterdir())
