@@ -42,6 +42,10 @@ PATHS: dict[str, tuple[str, str]] = {
     "chain/mlstm": ("|transition| <= 1 because sigmoid lies in [0, 1]", "linear"),
     "chain/gla": ("transition  [0, 1]  varies along key", "linear"),
     "chain/deltanet": ("identity - u u^T * strength", "delta"),
+    "chain/gated_deltanet": ("identity - u u^T * strength", "delta"),
+    "chain/deltaproduct": ("identity - u u^T * strength", "delta"),
+    "chain/hgrn": ("varies along value", "linear"),
+    "chain/rwkv6": ("varies along key", "linear"),
 }
 """The fact, as `explain` words it, and the strategy, both forward and with gradients."""
 
@@ -88,5 +92,10 @@ def test_every_strategy_is_explained() -> None:
 
 
 def test_every_scan_of_the_library_is_listed() -> None:
+    """Here, or in the table of SPEC.md alone: specs that several ways are as good for, or that take the general one."""
+    alike = {"plstm/tree", *(f"chain/{name}" for name in ("linear_attention", "retnet", "mamba2", "vil"))}
+    general = {f"chain/{name}" for name in ("lru", "mamba", "mamba_nd", "s4d", "v2m")}
+    general |= {f"grid/{name}" for name in ("2dmamba", "gridlstm", "mamba2d", "mdlstm", "ssm2d")}
+    general |= {"graph/daglstm", "graph/treelstm"}
     scans = {name for name in library_specs() if name != "gates"}
-    assert scans - set(PATHS) == {"plstm/tree"}
+    assert scans - set(PATHS) == alike | general
