@@ -1,4 +1,4 @@
-"""A grid of two axes as lines that paths walk along first."""
+"""Grids of two axes on which paths turn at most once, as lines."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def apply_at_ports(
     """What `apply_gate` does."""
     if any(size > 1 for size in gate.shape[gate.ndim - STATE_AXES + 1 :: 2]):
         return apply_gate(gate, state)
-    return _elementwise(gate) * state
+    return elementwise(gate) * state
 
 
 def write_at_ports(
@@ -107,7 +107,7 @@ def write_at_ports(
         spread = contract(f"bow{letters},bwk,bwv->bo{into}kv", squeezed(source), key, value)
         spread = spread if into else spread[:, :, None]
     else:
-        spread = _elementwise(source) * (key[:, None, None, :, None] * value[:, None, None, None, :])
+        spread = elementwise(source) * (key[:, None, None, :, None] * value[:, None, None, None, :])
     return jnp.broadcast_to(spread, (*spread.shape[:-3], track, *spread.shape[-2:]))
 
 
@@ -130,7 +130,7 @@ def port_sum(array: Array, axis: int) -> Array:
     return sum(terms[1:], start=terms[0])
 
 
-def _elementwise(gate: Array) -> Array:
+def elementwise(gate: Array) -> Array:
     """A gate that acts elementwise as `(*sites, track, key, value)`."""
     key, _, value, _, track, _ = gate.shape[gate.ndim - STATE_AXES :]
     gate = gate.reshape(*gate.shape[: gate.ndim - STATE_AXES], key, value, track)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from stmlang.lower.node_gates import LocalGates
 from stmlang.lower.sites import at_site
 from stmlang.lower.values import Environment, Frame, Site, Value
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, TERM_INDICES, Index
@@ -59,8 +60,9 @@ class Operands(NamedTuple):
 
     The gates end in six state axes `key, key', value, value', track, track'`, of size one where a gate is the same along them.
     Sites are nodes (`*n`) on regular topologies; there source, mark and transition have axes for their ports. On ragged ones
-    the sites of source and mark are edges, those of transition line edges. `factors`, `deltas` and `direct` are there for the
-    lowerings that ask; `direct` is in declared coordinates, its directions already added where the scan adds them.
+    the sites of source and mark are edges, those of transition line edges. `factors`, `deltas`, `local` and `direct` are there
+    for the lowerings that ask; `direct` is in declared coordinates, its directions already added where the scan adds them.
+    Where gates are `local` the first three have no sites.
 
     Where a node writes or reads several times, source, key and value have an axis `write`, mark and query one `read`: before
     the axes of the state, or of key and value. Lowerings that know one write and one read a node never see it
@@ -75,11 +77,17 @@ class Operands(NamedTuple):
     value: Float[Array, "direction head *nodes *write value"]
     factors: Factors | None = None
     deltas: Deltas | None = None
+    local: LocalGates | None = None
     direct: Float[Array, "direction head *nodes"] | None = None
 
     @property
     def inputs(self) -> tuple[Array, Array, Array]:
         return self.query, self.key, self.value
+
+    @property
+    def with_direct(self) -> bool:
+        """Whether the direct gate is among them, so that the strategy adds it."""
+        return self.direct is not None or (self.local is not None and self.local.adds_direct)
 
 
 def lanes_of(array: Array) -> Array:
@@ -150,11 +158,13 @@ def oriented_gate(frame: Frame, matrices: Sequence[Index], value: Value, sizes: 
     return _oriented(frame.scan.directions, lambda k: array[min(k, array.shape[0] - 1)], 1)
 
 
-def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int]) -> Operands:
+def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int], local: LocalGates | None = None) -> Operands:
     """All directions of a regular topology, each flipped so that its edges point forward."""
     directions = frame.scan.directions
 
     def gate(name: str, *axes: Index) -> Array:
+        if local is not None:
+            return jnp.zeros((len(directions), frame.scan.heads, 0, *(1,) * STATE_AXES), frame.dtype)
         return oriented_gate(frame, matrix_axes(frame, name), environment[name], sizes, axes)
 
     def nodes(name: str) -> Array:
@@ -168,6 +178,7 @@ def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int
         nodes("q"),
         nodes("k"),
         nodes("v"),
+        local=local,
     )
 
 

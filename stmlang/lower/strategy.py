@@ -47,12 +47,14 @@ class Needs:
     """What a strategy finds in its operands beside gates and inputs, and what it takes for granted.
 
     `factors`: those of a rank-one transition, where the facts name them; `deltas`: transition and mark in the form of the delta
-    rule; `direct`: the direct gate, where there is one to add, which the strategy then adds. A strategy of `uniform` gates
-    reads those of one node and takes them for those of all, so that no node can be left out.
+    rule; `local`: gates to be evaluated node by node, on a regular topology; `direct`: the direct gate, where there is one to
+    add, which the strategy then adds. A strategy of `uniform` gates reads those of one node and takes them for those of all, so
+    that no node can be left out.
     """
 
     factors: bool = False
     deltas: bool = False
+    local: bool = False
     direct: bool = False
     uniform: bool = False
 

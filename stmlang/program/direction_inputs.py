@@ -16,6 +16,7 @@ from stmlang.lower.values import Environment, Frame
 from stmlang.program.delta_rule import deltas
 from stmlang.program.evaluate import evaluate, place
 from stmlang.program.expressions import Context, expression
+from stmlang.program.local_gates import local_gates
 from stmlang.program.log_stabilizer import Scale, rescale
 from stmlang.program.node_mask import Mask, filled, leaves_with_nodes, oriented, passing, silent
 from stmlang.program.program import Bundle, Program
@@ -55,6 +56,7 @@ def direction_inputs(
     if mask is not None:
         inputs, gates = filled(inputs, mask), leaves_with_nodes(scan, gates, mask)
     own = None if mask is None else oriented(mask, scan.directions)
+    closed = None if segments is None else borders(segments, mask, scan.directions)
     lanes: list[DirectionInputs] = []
     for number, (context, bundle) in enumerate(zip(program.contexts, tables, strict=True)):
         axes = len(dag.node_shape) if regular else 1
@@ -66,7 +68,10 @@ def direction_inputs(
         environment = evaluate(gate_context, program.evaluated)
         heard = environment if mask is None else silent(environment, mask)
         if dag.regular is not None:
-            operands = regular_operands(frame, heard, dag.regular)
+            local = None
+            if program.late is not None:
+                local = local_gates(gate_context, environment, program.late, dag.regular, own, closed)
+            operands = regular_operands(frame, heard, dag.regular, local)
         else:
             count = None if program.by_factors else dag.line_rows
             operands = ragged_operands(frame, environment, dag.edge_count, count)
@@ -78,10 +83,9 @@ def direction_inputs(
             edges, lines = dag.edge_count, dag.line_rows
             forms = deltas(gate_context, environment, program.delta_rule, nodes, edges, lines, bundle.line)
             operands = operands._replace(deltas=forms)
-        if own is not None:
+        if own is not None and operands.local is None:
             operands = passing(operands, own)
-        closed = None if segments is None else borders(segments, mask, scan.directions)
-        if closed is not None:
+        if closed is not None and operands.local is None:
             operands = separated(operands, closed)
         scale = None
         if scales is not None:

@@ -11,6 +11,7 @@ from stmlang.lower.operands import input_axes
 from stmlang.lower.sites import at_site, leaf_site, port_site
 from stmlang.lower.values import Environment, Frame, Site, Value, clip, join, pick
 from stmlang.program.expressions import Context, expression
+from stmlang.scan.clauses import clause_for
 from stmlang.scan.expression import INDICES, TERM_INDICES, Index
 from stmlang.scan.scan import Clause, Gate, Leaf
 
@@ -69,16 +70,6 @@ def gate_value(context: Context, environment: Environment, gate: Gate) -> Value:
     if context.frame.sites is None:
         return _dense_clauses(context.frame, gate, values)
     return _ragged_clauses(context.frame, gate, values)
-
-
-def clause_for(gate: Gate, chosen: Mapping[Index, str]) -> int | None:
-    """The number of the clause that holds at the given ports: of those that match, the one that pins most."""
-    best: int | None = None
-    for number, clause in enumerate(gate.clauses):
-        matches = all(chosen.get(index) == port for index, port in clause.ports)
-        if matches and (best is None or len(clause.ports) > len(gate.clauses[best].ports)):
-            best = number
-    return best
 
 
 def _dense_clauses(frame: Frame, gate: Gate, values: list[Value]) -> Value:

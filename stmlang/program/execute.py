@@ -220,7 +220,7 @@ def combined(program: Program, lanes: Sequence[DirectionInputs], outputs: Array)
     summed = program.scan.combine == "sum"
     if summed:
         outputs = jnp.squeeze(outputs, 0)
-    if lanes[0].operands.direct is None:
+    if not lanes[0].operands.with_direct:
         direct = _direct_term(program, lanes[0], _direct(program, lanes))
         outputs = outputs + (direct.sum(0) if summed else direct)
     if not summed:

@@ -42,7 +42,7 @@ def filled(arrays: Mapping[str, Array], mask: Mask) -> dict[str, Array]:
 
 def silent(environment: Environment, mask: Mask) -> Environment:
     """Gates where the nodes that do not count have no query, key and value, and read nothing of them."""
-    inputs = {name: environment[name] for name in ("q", "k", "v", "direct")}
+    inputs = {name: environment[name] for name in ("q", "k", "v", "direct") if name in environment}
     zeroed = {
         name: Value(_where(mask, value.array, jnp.zeros((1,) * value.array.ndim, value.array.dtype)), value.site)
         for name, value in inputs.items()

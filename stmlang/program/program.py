@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stmlang.cost.candidate import Choice
+from stmlang.cost.late_gates import LateGates, late_gates
 from stmlang.cost.problem import Problem
 from stmlang.facts import RankOne
 from stmlang.facts.overwriting import DeltaRule, delta_rule
@@ -127,6 +128,11 @@ class Program:
         """Transition and mark in the delta rule's form, for lowerings that work with it."""
         return delta_rule(self.scan) if self.lowering.needs.deltas else None
 
+    @cached_property
+    def late(self) -> LateGates | None:
+        """The gates cut in two, for lowerings that evaluate them node by node."""
+        return late_gates(self.problem) if self.lowering.needs.local else None
+
     @property
     def by_factors(self) -> bool:
         """Whether the transition itself is left out: its factors say everything, and line edges may be very many."""
@@ -134,8 +140,11 @@ class Program:
 
     @cached_property
     def evaluated(self) -> frozenset[str]:
-        """The gates that are evaluated."""
+        """The gates that are evaluated, for all nodes at once."""
         scan, rank_one = self.scan, self.rank_one
+        if self.late is not None:
+            rest = () if self.late.adds_direct else ("direct",)
+            return needed(scan, ("q", "k", "v", *rest), self.late.early.values())
         if rank_one is None or not self.by_factors:
             return frozenset(gate.name for gate in scan.gates)
         names = ("source", "mark", "direct", "q", "k", "v")

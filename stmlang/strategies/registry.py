@@ -11,6 +11,7 @@ from stmlang.cost.settings import NoSettings, Settings, parse_settings
 from stmlang.source.suggest import did_you_mean
 from stmlang.strategies.base import AnyStrategy
 from stmlang.strategies.chunkwise import cost as chunkwise
+from stmlang.strategies.corners import cost as corners
 from stmlang.strategies.delta import cost as delta
 from stmlang.strategies.delta_dense import cost as delta_dense
 from stmlang.strategies.delta_separable import cost as delta_separable
@@ -26,6 +27,7 @@ from stmlang.strategies.raster import cost as raster
 from stmlang.strategies.recurrent import cost as recurrent
 from stmlang.strategies.rows import cost as rows
 from stmlang.strategies.separable import cost as separable
+from stmlang.strategies.walk import cost as walk
 
 STRATEGIES: tuple[AnyStrategy, ...] = (
     recurrent.STRATEGY,
@@ -44,6 +46,8 @@ STRATEGIES: tuple[AnyStrategy, ...] = (
     delta_separable.STRATEGY,
     packed.STRATEGY,
     packed_nodes.STRATEGY,
+    walk.STRATEGY,
+    corners.STRATEGY,
 )
 
 _known = {strategy.name: strategy for strategy in STRATEGIES}

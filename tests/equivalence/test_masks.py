@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import stmlang
+from tests.helpers import cases
 
 SMALL = {"heads": 2, "key": 3, "value": 2}
 LENGTH, COUNT = 11, 7
@@ -25,6 +26,11 @@ scan both(heads = 2, key = 3, value = 2) on chain(time) {
 }
 """
 CONSTANT = "scan constant(heads = 2, key = 2, value = 2) on chain(time) { source = param(1); transition = tanh(param(2)) }\n"
+MAMBA = f"scan mamba(heads = 2, key = 3, value = 2) on chain(time) {{{cases.MAMBA}}}"
+KEY_TURN = (
+    f"scan turn(heads = 2, key = 3, value = 2) on grid(rows, cols) {{{cases.KEY_TURN.format('cols', 'rows')}{cases.NONE}}}"
+)
+MAMBA_2D = f"scan mamba(heads = 2, key = 3, value = 2) on grid(rows, cols) {{{cases.MAMBA_2D}{cases.ALL}}}"
 ZERO = "scan zero(heads = 2, key = 2, value = 2) on chain(time) { source = linear(x); transition = 0; mark = 1 }\n"
 BORDERS = """
 scan borders(heads = 2, key = 3, value = 2) on chain(time) {
@@ -56,6 +62,8 @@ CHAINS = [
     (CONSTANT, "impulse"),
     (ZERO, "recurrent"),
     (BORDERS, "linear"),
+    (MAMBA, "walk"),
+    (BOTH, "walk"),
     *(
         pytest.param(spec, strategy, marks=slow)
         for spec, strategies in {
@@ -161,6 +169,8 @@ GRIDS = [
     ("std:plstm/image_delta", "delta_dense"),
     ("std:plstm/image_constant", "impulse"),
     (GRID_BORDERS, "raster"),
+    (KEY_TURN, "corners"),
+    (MAMBA_2D, "walk"),
     *(
         pytest.param(spec, strategy, marks=slow)
         for spec, strategies in {

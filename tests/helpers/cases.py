@@ -46,6 +46,15 @@ def delta_separable(*rows: int) -> tuple[Way, ...]:
     return tuple(("delta_separable", {"rows": count}) for count in rows)
 
 
+def walk(*stretches: int) -> tuple[Way, ...]:
+    """The loop over the nodes of a chain or grid, once for each number of places between two whose states are kept."""
+    return tuple(("walk", {"every": every}) for every in stretches)
+
+
+CORNERS: tuple[Way, ...] = (("corners", None),)
+"""The strategy for grids of two axes with one turn closed, and decays of the key or of the value."""
+
+
 def raster(*tiles: tuple[int, ...], segments: int = 1) -> tuple[Way, ...]:
     """The sweep of grids by tiles, once for each tile."""
     return tuple(("raster", {"tile": tile, "segments": segments}) for tile in tiles)
@@ -183,6 +192,43 @@ KEY = """
     source[key] = given(-1, 1)
     mark[in, value] = given()
     direct = 1
+"""
+MAMBA = """
+    step[value] = softplus(linear(x))
+    rate[key, value] = exp(param(0))
+    transition[key, value] = exp(-rate[key, value] * step[value])
+    source[value] = step
+    read after
+"""
+MAMBA_2D = """
+    step[value] = softplus(linear(x))
+    rate[key, value] = exp(param(0))
+    decay[key, value] = exp(-rate[key, value] * step[value])
+    source[value] = step
+    transition[out, in, key, value] = decay
+    transition[out = cols, in = rows, key, value] = 0
+    mark[key, value] = decay
+    direct[value] = step
+"""
+KEY_TURN = """
+    source[out, key] = given()
+    transition[out, in, key] = given(-1, 1)
+    transition[out = {}, in = {}, key] = 0
+    mark[in] = given()
+    direct = given()
+"""
+VALUE_TURN = """
+    source[out] = given()
+    transition[out, in, value] = given(-1, 1)
+    transition[out = {}, in = {}, value] = 0
+    mark[in, value] = given()
+    direct[value] = given()
+"""
+KEY_EVERYWHERE = """
+    source[key] = given()
+    transition[out, in, key, value] = given(-0.5, 0.5) * sigmoid(given())
+    mark[in, value] = given()
+    direct[key, value] = given()
 """
 BOTH_AXES = """
     transition[key, value] = tanh(linear(x))
@@ -367,11 +413,21 @@ CASES: tuple[Case, ...] = (
     Case("chain 129", "chain(t = 129)", READ_AFTER + BACKWARD, (*ways({"tile": (64,)}), *linear(64))),
     Case("chain 33 sum", "chain(t = 33)", SUM, (*ways({"tile": (8,)}), *linear(8))),
     Case("chain 12 mlstm", "chain(t = 12)", MLSTM + BOTH, (*ways({"tile": (5,)}), *linear(5))),
-    Case("chain 9 key", "chain(t = 9)", KEY + CONCAT, (*ANY, *linear(4))),
-    Case("chain 9 key value", "chain(t = 9)", BOTH_AXES, ANY),
+    Case("chain 9 key", "chain(t = 9)", KEY + CONCAT, (*ANY, *linear(4), *walk(2))),
+    Case("chain 9 key value", "chain(t = 9)", BOTH_AXES, (*ANY, *walk(1, 4, 9))),
+    Case("chain 1 key value", "chain(t = 1)", MAMBA + BOTH, walk(1)),
+    Case("chain 2 key value", "chain(t = 2)", MAMBA + BACKWARD, walk(2)),
+    Case("chain 13 mamba", "chain(t = 13)", MAMBA + CONCAT, (*ANY, *walk(5))),
+    Case(
+        "chain 13 walk exact",
+        "chain(t = 13)",
+        KEY_EVERYWHERE.replace("[in, ", "[").replace("[out, in, ", "[") + BOTH + NONE,
+        walk(3),
+        exact=True,
+    ),
     Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, (*ANY, *delta(4, 9), *SYSTEM), key=4),
     Case("chain 13 erase", "chain(t = 13)", ERASE + CONCAT + NONE, (*ANY, *delta(5)), key=3, exact=True),
-    Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, ANY),
+    Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, (*ANY, *walk(2))),
     Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, (*ways({"tile": (1, 1)}), *raster((1, 1)))),
     Case("grid 1x7", SQUARE.format(1, 7), RANK_ONE + ALL + PROPAGATE, (*ways({"tile": (1, 3)}), *raster((1, 3)))),
     Case("grid 7x1", SQUARE.format(7, 1), CYCLIC + CONCAT, (*ways({"tile": (2, 2)}), *raster((2, 1), segments=2)), quick=False),
@@ -416,7 +472,6 @@ CASES: tuple[Case, ...] = (
         (*ways({"tile": (4, 4)}, {"tile": (9, 2)}), *raster((4, 4), (2, 13), segments=2)),
         heads=1,
     ),
-    Case("grid 4x3 matrix", SQUARE.format(4, 3), MATRIX + "    directions +rows -cols, -rows +cols concat\n" + NONE, ANY),
     Case("chain 5 lists", "chain(t = 5)", LISTS + BOTH + NONE, ANY),
     Case("chain 7 rotation", "chain(t = 7)", ROTATION + BACKWARD, ANY),
     Case("chain 6 products", "chain(t = 6)", PRODUCTS + NONE, ANY, key=3),
@@ -430,7 +485,21 @@ CASES: tuple[Case, ...] = (
     Case("grid 1x3 borders", SQUARE.format(1, 3), BORDERS + ALL + NONE, ANY, quick=False),
     Case("dag borders", SMALL, BORDERS + BOTH + NONE, (*ANY, ("dense", None))),
     Case("tree borders", TREE, BORDERS + BACKWARD + NONE, (*ways({"block": 4}), *NODES), quick=False),
-    Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, ANY),
+    Case(
+        "grid 4x3 matrix",
+        SQUARE.format(4, 3),
+        MATRIX + "    directions +rows -cols, -rows +cols concat\n" + NONE,
+        (*ANY, *walk(3)),
+    ),
+    Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, (*ANY, *walk(1))),
+    Case("grid 5x3 walk", SQUARE.format(5, 3), CYCLIC + ALL + PROPAGATE, walk(2)),
+    Case("grid 3x4 mamba", SQUARE.format(3, 4), MAMBA_2D + ALL, (*ANY, *walk(2))),
+    Case("grid 4x3 key value", SQUARE.format(4, 3), KEY_EVERYWHERE + ALL + NONE, (*ANY, *walk(3)), exact=True),
+    Case("grid 5x3 key turn", SQUARE.format(5, 3), KEY_TURN.format("cols", "rows") + ALL + NONE, (*CORNERS, *walk(2))),
+    Case("grid 2x7 key turn", SQUARE.format(2, 7), KEY_TURN.format("rows", "cols") + CONCAT + NONE, CORNERS, exact=True),
+    Case("grid 4x5 value turn", SQUARE.format(4, 5), VALUE_TURN.format("cols", "rows") + ALL + NONE, CORNERS, exact=True),
+    Case("grid 3x2 value turn", SQUARE.format(3, 2), VALUE_TURN.format("rows", "cols") + BOTH_WAYS + NONE, (*ANY, *CORNERS)),
+    Case("grid 1x5 key turn", SQUARE.format(1, 5), KEY_TURN.format("cols", "rows") + BACKWARD + NONE, CORNERS, quick=False),
     Case(
         "grid 3x4x5",
         "grid(a = 3, b = 4, c = 5)",
@@ -445,6 +514,13 @@ CASES: tuple[Case, ...] = (
         (*ways({"tile": (3, 2, 2)}), *raster((1, 2, 5), segments=3)),
         heads=1,
         quick=False,
+    ),
+    Case(
+        "grid 2x3x2 key",
+        "grid(a = 2, b = 3, c = 2)",
+        KEY_EVERYWHERE + "    directions +a -b +c, -a +b +c\n" + NONE,
+        walk(1),
+        heads=1,
     ),
     Case("chain 1 constant", "chain(t = 1)", CONSTANT + NONE, impulse((1,)), heads=1),
     Case("chain 2 constant", "chain(t = 2)", CONSTANT + BACKWARD + NONE, impulse((2,), (1,)), heads=1),

@@ -87,6 +87,14 @@ class Example:
 PAIR = tuple(
     ragged_dag(nodes, np.array(tails), np.array(heads)) for nodes, tails, heads in ((3, [0, 0, 1], [1, 2, 2]), (1, [], []))
 )
+KEY_TURN = """
+    source[out] = given()
+    transition[out, in, key] = given(-1, 1)
+    transition[out = cols, in = rows, key] = 0
+    mark[in] = given()
+    direct = given()
+    stabilize none
+"""
 GRID = Example("grid(rows = 2, cols = 3)", ONE_TURN)
 EXAMPLES = (
     Example("dag { -> a; a -> b, c; b, c -> d; d -> }", FACTORS),
@@ -95,6 +103,7 @@ EXAMPLES = (
     GRID,
     Example("grid(rows = 2, cols = 3)", ERASING_ONE_TURN),
     Example("grid(rows = 2, cols = 3)", SAME_EVERYWHERE),
+    Example("grid(rows = 2, cols = 3)", KEY_TURN),
     Example("dag(nodes <= 10, edges <= 20)", FACTORS, PAIR),
 )
 

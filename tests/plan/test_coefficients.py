@@ -36,6 +36,7 @@ SHAPES = {
     "ALWAYS_TRIED",
     "BLOCKS",
     "CHUNKS",
+    "STRETCHES",
     "LARGEST_BLOCK",
     "LARGEST_STEP",
     "LONGEST",

@@ -1,0 +1,140 @@
+"""The recurrence as it is written, node by node in the order of memory, gates evaluated at the node that uses them.
+
+    C[o]  =  sum over i of T[o, i] C[i]  +  S[o] outer(k, v)         h  =  q . (sum over i of M[i] C[i]  +  D outer(k, v))
+
+A state lives from one node to the next along its axis. Lanes are `(head, direction)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from stmlang.lower.contractions import contract
+from stmlang.lower.gates import apply_gate, elementwise
+from stmlang.lower.node_gates import AtPort, NodeGates, Values
+from stmlang.lower.node_loop import States, node_loop
+from stmlang.lower.operands import STATE_AXES, Operands
+from stmlang.lower.strategy import EdgeStates
+
+
+class Nodes(NamedTuple):
+    """What nodes have of their own, in front of all an axis for each of the grid's."""
+
+    gates: Values
+    query: Float[Array, "*nodes head direction key"]
+    key: Float[Array, "*nodes head direction key"]
+    value: Float[Array, "*nodes head direction value"]
+
+
+def walked(operands: Operands, initial: EdgeStates, axes: Sequence[int], every: int) -> tuple[Array, EdgeStates]:
+    """Outputs `(direction, head, *nodes, value)` and the states that leave, of operands with local gates; the adjoint keeps the
+    states that enter every `every`-th place of the first axis."""
+    local, rank = operands.local, len(axes)
+    assert local is not None
+
+    def first(array: Array) -> Array:
+        """`(direction, head, *nodes, index)` as `(*nodes, head, direction, index)`. Where there is one direction,
+        they lie as callers hold them, and nothing is moved."""
+        if array.shape[0] == 1:
+            return jnp.expand_dims(jnp.moveaxis(jnp.squeeze(array, 0), 0, rank), rank + 1)
+        return jnp.moveaxis(array, (0, 1), (rank + 1, rank))
+
+    nodes = Nodes(local.nodes, *(first(array) for array in operands.inputs))
+    loop = node_loop(partial(_node, local.at), rank, every)
+    states, outputs = loop(local.shared, nodes, _by_port(axes, initial))
+    if initial.shape[0] == 1:
+        outputs = jnp.moveaxis(jnp.squeeze(outputs, rank + 1), rank, 0)[None]
+    else:
+        outputs = jnp.moveaxis(outputs, (rank + 1, rank), (0, 1))
+    return outputs, _by_edge(states, initial.shape)
+
+
+def _by_port(axes: Sequence[int], border: Array) -> States:
+    """`(direction, head, edge, ...)` as the states of each port, `(*other axes, head, direction, ...)`."""
+    states, start = States(), 0
+    for port in range(len(axes)):
+        others = (*axes[:port], *axes[port + 1 :])
+        edges = jnp.moveaxis(border[:, :, start : start + prod(others)], (0, 1), (2, 1))
+        states.append(edges.reshape(*others, *edges.shape[1:]))
+        start += prod(others)
+    return states
+
+
+def _by_edge(states: States, shape: tuple[int, ...]) -> Array:
+    edges = [state.reshape(-1, shape[1], shape[0], *shape[3:]) for state in states]
+    return jnp.moveaxis(jnp.concatenate(edges), (2, 1), (0, 1))
+
+
+Term = tuple[int, int | None]
+"""What is added to a state: the number of a gate, and the port of the state that it is applied to, None for what is written."""
+
+
+def _node(at: Any, shared: Values, node: Nodes, states: States) -> tuple[States, Array]:
+    """The states that leave a node, and what it reads. Equal sums of terms are made once: a node that reads what leaves it
+    makes that alone."""
+    gates: NodeGates = at(node.gates, shared)
+    terms: dict[Term, Array] = {}
+    sums: dict[tuple[Term, ...], Array] = {}
+
+    def total(applied: Sequence[AtPort], written: AtPort, like: Array) -> Array:
+        own = [(id(gate), port) for port, gate in enumerate(applied) if gate is not None]
+        added: tuple[Term, ...] = (*own, *([] if written is None else [(id(written), None)]))
+        if added not in sums:
+            for port, gate in enumerate(applied):
+                if gate is not None and (id(gate), port) not in terms:
+                    terms[id(gate), port] = _applied(gate, states[port])
+            if written is not None and (id(written), None) not in terms:
+                terms[id(written), None] = _written(written, node.key, node.value, like.shape[-3])
+            summands = [terms[term] for term in added]
+            sums[added] = sum(summands[1:], start=summands[0]) if summands else jnp.zeros_like(like)
+        return sums[added]
+
+    leaving = [total(gates.transition[out], gates.source[out], state) for out, state in enumerate(states)]
+    return leaving, _read(node.query, total(gates.mark, gates.direct, states[0]))
+
+
+# What is spread along the rows of a state is multiplied by ones: its adjoint, a sum along rows, is then a product with them,
+# which XLA's CPU backend does several times faster than a sum over the last axis.
+
+
+def _applied(gate: Float[Array, "head direction *state"], state: Array) -> Array:
+    """A gate applied to a state."""
+    if any(size > 1 for size in gate.shape[gate.ndim - STATE_AXES + 1 :: 2]):
+        return apply_gate(gate, state)
+    return _along_rows(elementwise(gate), state.shape[-1]) * state
+
+
+def _written(source: Float[Array, "head direction *state"], key: Array, value: Array, track: int) -> Array:
+    """`source * outer(k, v)`, the same on every track where the source is."""
+    numbers = elementwise(source)
+    *_, keys, values = numbers.shape
+    if keys == 1:
+        value = numbers[..., 0, :] * value[..., None, :]
+        key = jnp.broadcast_to(key[..., None, :], (*value.shape[:-1], key.shape[-1]))
+    elif values == 1:
+        key = numbers[..., 0] * key[..., None, :]
+        value = jnp.broadcast_to(value[..., None, :], (*key.shape[:-1], value.shape[-1]))
+    else:
+        return jnp.broadcast_to(
+            numbers * contract("...k,...v->...kv", key, value)[..., None, :, :], (*key.shape[:-1], track, keys, values)
+        )
+    spread = contract("...k,...v->...kv", key, value)
+    return jnp.broadcast_to(spread, (*spread.shape[:-3], track, *spread.shape[-2:]))
+
+
+def _along_rows(numbers: Float[Array, "*lead key value"], columns: int) -> Array:
+    """Numbers that are the same along the rows of a state, spread over its columns."""
+    if numbers.shape[-1] > 1 or columns == 1:
+        return numbers
+    return contract("...k,v->...kv", numbers[..., 0], jnp.ones(columns, numbers.dtype))
+
+
+def _read(query: Array, state: Array) -> Array:
+    """`sum over track and key of q[k] C[track, k, v]`."""
+    return contract("...k,...kv->...v", query, state.sum(-3))

@@ -1,0 +1,123 @@
+"""Chains and grids node by node, gates evaluated where they are used: the recurrence as a loop, with an adjoint of its own.
+
+Work `N d^2` for a few multiplications, states in cache, as many sequential steps as nodes. Training keeps the states that cross
+some lines of the first axis. It takes every kind of gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from stmlang.cost.candidate import Candidate, Stage
+from stmlang.cost.chains import odd_length
+from stmlang.cost.late_gates import LateGates, late_gates
+from stmlang.cost.problem import CORE_GATES, Problem
+from stmlang.cost.sweeps import matrix_width
+from stmlang.cost.target import Target
+from stmlang.cost.work import adjoint, array_stage, costed
+from stmlang.scan.expression import Expr, LeafRef, free_indices, inside
+from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.walk.settings import Walk
+
+NAME = "walk"
+STRETCHES = (1, 4, 16, 64, 256)
+"""Stretches that are proposed: shorter ones keep more states, longer ones make more of them again at once."""
+LEAST = 2
+"""So many stretches at least; with one, training holds every state."""
+
+
+def _refuses(problem: Problem) -> str | None:
+    """Why a scan is not walked."""
+    if problem.axes is None:
+        return "it needs a chain or a grid"
+    if problem.counts.nodes == 0:
+        return "there are no nodes"
+    if problem.scan.writes > 1 or problem.scan.reads > 1:
+        return "it takes one write and one read a node"
+    plain = all(set(problem.scan.gate(name).indices) <= {"out", "in"} for name in CORE_GATES)
+    if problem.scan.normalize != "none" and len(problem.axes) == 1 and plain:
+        return "it evaluates gates node by node, and those of a normalized chain are brought to one scale first"
+    return None
+
+
+def _propose(problem: Problem) -> Sequence[Walk]:
+    """Stretches of a few sizes; one where nothing is kept."""
+    assert problem.axes is not None
+    if not problem.training:
+        return (Walk(problem.axes[0]),)
+    return [Walk(every) for every in STRETCHES if LEAST * every <= problem.axes[0]] or [Walk(problem.axes[0])]
+
+
+def _misread(problem: Problem, values: Mapping[str, object]) -> str:
+    del problem, values
+    return "its setting is `every`, the places of the first axis between two whose states are kept"
+
+
+def _fitted(problem: Problem, settings: Walk) -> Walk | str:
+    assert problem.axes is not None
+    if settings.every < 1:
+        return f"states are kept at every so many places, a positive number, not {settings.every}"
+    return settings.resized(problem.axes)
+
+
+def _odd(problem: Problem) -> Iterator[Walk]:
+    assert problem.axes is not None
+    yield from (Walk(1), Walk(odd_length(problem.axes[0])), Walk(problem.axes[0]))
+
+
+def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
+    axes, lanes, item = problem.axes, problem.lanes, problem.accumulator
+    assert axes is not None
+    late = late_gates(problem)
+    state = lanes * problem.state * item
+    # The states that cross a line of the first axis, and all that are made within a stretch.
+    crossing, stretch = prod(axes[1:]) * state, settings.every * prod(axes[1:]) * len(axes) * state
+    early = lanes * late.held * item
+    nodes = _nodes(problem, target, late, crossing if len(axes) > 1 else state)
+    return costed(
+        NAME,
+        settings,
+        problem,
+        target,
+        forward=(nodes,),
+        backward=(
+            _again(nodes),
+            adjoint(nodes),
+            Stage("kept states", "vector", 0, settings.kept(axes) * crossing + 2 * stretch),
+        ),
+        memory_forward=problem.io_bytes + early + 2 * crossing,
+        memory_backward=2 * (problem.io_bytes + early) + (settings.kept(axes) + 2) * crossing + stretch,
+        terms={"loops": len(axes)},
+    )
+
+
+def _nodes(problem: Problem, target: Target, late: LateGates, held: int) -> Stage:
+    """A node: what is left of its gates, each gate applied to the states that enter, a source for each that leaves, and the
+    query's product. Each state is read and written once."""
+    lanes, nodes, state = problem.lanes, problem.counts.nodes, problem.state
+    turns = [gate for row in late.transition for gate in row if gate is not None]
+    sources = [gate for gate in late.source if gate is not None]
+    marks = {gate for gate in (*late.mark, late.direct) if gate is not None} - {*turns, *sources}
+    applied = 2 * matrix_width(problem) * (len(turns) + len(marks)) + 2 * len(sources) + 2
+    numbers = state * applied + sum(_evaluated(problem, value) for value in (*late.late.values(), *late.distinct))
+    moved = 2 * lanes * nodes * len(late.source) * state * problem.accumulator
+    return array_stage(target, "nodes", "vector", lanes * nodes * numbers, moved, held, steps=nodes)
+
+
+def _evaluated(problem: Problem, value: Expr) -> int:
+    """Numbers that a node makes of other values."""
+    sizes = {"key": problem.key, "value": problem.value, "track": problem.track}
+    made = (expr for expr in inside(value) if not isinstance(expr, LeafRef))
+    return sum(prod(sizes.get(index.rstrip("'"), 1) for index in free_indices(expr)) for expr in made)
+
+
+def _again(nodes: Stage) -> Stage:
+    """The states of a stretch, made once more."""
+    return replace(nodes, name="states again")
+
+
+STRATEGY = Strategy(
+    NAME, "node by node, states in cache", Walk, _refuses, _propose, _fitted, _misread, _cost, _odd, offers=Offers(several=True)
+)

@@ -1,0 +1,90 @@
+"""Corners without states, which is when scores are made corner by corner: values and derivatives as the recurrence has them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import stmlang
+from stmlang.fuzz.generators import random_arguments
+from stmlang.oracle.recurrence import reference
+from tests.helpers.calls import as_tree, error
+from tests.helpers.cases import ALL, BOTH_WAYS, CONCAT, KEY_TURN, NO_TURN, NONE, VALUE_TURN
+
+NO_TURN_KEY = NO_TURN.replace("]", ", key]").replace("source[out, key]", "source[out]").replace("mark[in, key]", "mark[in]")
+BODIES = {
+    "key": KEY_TURN.format("cols", "rows") + ALL,
+    "key, other axis": KEY_TURN.format("rows", "cols") + CONCAT,
+    "value": VALUE_TURN.format("cols", "rows") + ALL,
+    "value, other axis": VALUE_TURN.format("rows", "cols") + BOTH_WAYS,
+    "no turn": NO_TURN_KEY + ALL,
+}
+
+
+@cache
+def compiled(body: str, strategy: str, axes: str, dtype: str = "float64") -> Any:
+    text = f"scan test(heads = 2, key = 3, value = 2) on grid({axes}) {{\n{BODIES[body]}{NONE}}}\n"
+    return stmlang.compile(text, strategy=strategy, dtype=dtype)
+
+
+def inputs(op: Any, profile: str = "random", seed: int = 0) -> Any:
+    return as_tree(random_arguments(op, seed, profile))[:4]
+
+
+def close(found: Any, wanted: Any, tolerance: float = 1e-11) -> None:
+    for mine, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert error(mine, other) < tolerance
+
+
+@pytest.mark.parametrize("profile", ["random", "exact"])
+@pytest.mark.parametrize(
+    ("body", "axes"),
+    [
+        *((body, "rows = 5, cols = 3") for body in BODIES),
+        ("key", "rows = 1, cols = 1"),
+        ("key, other axis", "rows = 2, cols = 7"),
+        ("value", "rows = 1, cols = 4"),
+        ("value, other axis", "rows = 6, cols = 1"),
+    ],
+)
+def test_values_and_gradients(body: str, axes: str, profile: str) -> None:
+    """With decays of exactly 0, 1 and -1 too."""
+    op, simple = (compiled(body, strategy, axes) for strategy in ("corners", "recurrent"))
+    tree = inputs(op, profile)
+    q, k, v, gates = tree
+    wanted = reference(op.scan, op.dag, q, k, v, gates).h
+
+    def evaluated(op: Any) -> Any:
+        return jax.jit(jax.value_and_grad(lambda tree: jnp.sum(op(*tree) * wanted)))(tree)
+
+    close(jax.jit(lambda tree: op(*tree))(tree), wanted)
+    close(evaluated(op), evaluated(simple))
+
+
+@pytest.mark.parametrize("body", ["key", "value"])
+def test_transformations(body: str) -> None:
+    """Forward mode, batches, and Hessian times vector, forward over reverse and reverse over reverse."""
+    op, simple = (compiled(body, strategy, "rows = 3, cols = 4") for strategy in ("corners", "recurrent"))
+    tree, along = inputs(op, "exact"), inputs(op, seed=1)
+
+    def bent(op: Any) -> Any:
+        gradient = jax.grad(lambda tree: jnp.sum(op(*tree) ** 3))
+        slope = lambda tree: sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), gradient(tree), along)))  # noqa: E731
+        return jax.jit(lambda tree: (jax.jvp(gradient, (tree,), (along,))[1], jax.grad(slope)(tree)))(tree)
+
+    def mapped(op: Any) -> Any:
+        trees = jax.tree.map(lambda *arrays: jnp.stack(arrays), tree, along)
+        return jax.jit(jax.vmap(jax.grad(lambda tree: jnp.sum(op(*tree) ** 2))))(trees)
+
+    close(bent(op), bent(simple))
+    close(mapped(op), mapped(simple))
+
+
+def test_single_precision() -> None:
+    op = compiled("key", "corners", "rows = 9, cols = 7", "float32")
+    q, k, v, gates = inputs(op)
+    assert error(op(q, k, v, gates), reference(op.scan, op.dag, q, k, v, gates).h) < 1e-5
