@@ -50,6 +50,7 @@ fuzz: setup
 bench: setup
 	$(BIN)/python -m benchmarks.strategies $(ARGS)
 	$(BIN)/python -m benchmarks.ratios
+	$(BIN)/python -m benchmarks.decays
 	$(BIN)/python -m benchmarks.regret
 	$(BIN)/python -m benchmarks.compile_time
 	$(BIN)/python -m benchmarks.streaming
