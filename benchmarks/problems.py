@@ -261,6 +261,9 @@ USUAL = (
     *_images("d", (14, 14), (24, 24), (128, 128)),
     *_images("constant", (14, 14)),
     *_volumes("d", (6, 6, 6)),
+    *_chains("chain/mamba", 256, 1024, 4096),
+    *_axes("std:grid/2dmamba", ("rows", "cols"), (14, 14)),
+    *_images("delta", (14, 14), (24, 24)),
 )
 """What a layer calls when it is not mapped, with the library's own sizes: timed in both modes."""
 HELD_OUT = (
