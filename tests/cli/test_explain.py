@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from stmlang.check import library, library_specs
+from stmlang.check import library, library_specs, load
 from stmlang.cli.starters import SIZES, starter
+from stmlang.scan.sizes import unbound
+from stmlang.scan.topology import Runtime
 from stmlang.strategies.registry import strategies
 from tests.cli.command import run_process
 from tests.helpers.work import peak_bytes
@@ -135,24 +137,25 @@ sys.exit(3 if {"jax", "jaxlib", "equinox"} & set(sys.modules) else status)
     assert result.returncode == 0, result.stderr
 
 
-LIBRARY_SIZES = {"chain": "time=9", "grid": "rows=5 cols=4", "volume": "depth=2 rows=3 cols=4"}
+NOTED = {"plstm/graph_d": "STM4002", "grid/gridlstm": "STM4001", "grid/mdlstm": "STM4001"}
+"""What asks for a mode that only leaving out paths, or dividing, can give."""
 
 
 @pytest.mark.parametrize("name", library_specs())
 def test_the_library_is_right_formatted_and_planned(stmlang, name):
     checked = stmlang("check", f"std:{name}")
     assert checked.status == 0, checked.err
-    assert checked.err.startswith("note[STM4002]" if name == "plstm/graph_d" else "")
-    assert bool(checked.err) == (name == "plstm/graph_d")  # it asks for a D-mode that only leaving out paths can give
+    assert checked.err.startswith(f"note[{NOTED[name]}]" if name in NOTED else "")
+    assert bool(checked.err) == (name in NOTED)
     assert stmlang("fmt", "--check", library() / f"{name}.stm").status == 0
     if "(" not in checked.out:  # definitions only
         return
-    kind = "volume" if "volume" in name else checked.out.rpartition("on a ")[2].strip(")\n")
-    sizes = [word for size in LIBRARY_SIZES.get(kind, "").split() for word in ("--set", size)]
+    scan = load(f"std:{name}")
+    sizes = [word for axis in unbound(scan) for word in ("--set", f"{axis}=4")]
     result = stmlang("explain", f"std:{name}", "--target", "h100", "--json", *sizes)
     assert result.status == 0, result.out
     found = json.loads(result.out)
-    assert found["at_run_time"] if "graph" in name else found["strategy"]
+    assert found["at_run_time"] if isinstance(scan.topology, Runtime) else found["strategy"]
 
 
 AT_RUN_TIME = "scan s on dag(nodes <= {}, edges <= 4000) {{ source = sigmoid(linear(x)); mark = 1; transition = 0.5 }}"
