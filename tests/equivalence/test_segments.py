@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from tests.helpers.cases import GIVEN, NONE, RANK_ONE
+from tests.helpers.cases import GIVEN, KEY_TURN, NONE, RANK_ONE
 
 SMALL = {"heads": 2, "key": 3, "value": 2}
 BOTH = """
@@ -31,7 +31,10 @@ CHAINS = [
     ("std:chain/gla", "linear"),
     ("std:chain/mlstm", "linear"),
     ("std:chain/deltanet", "delta"),
+    ("std:chain/deltanet", "delta_dense"),
+    ("std:chain/mamba", "walk"),
     ("std:plstm/chain", "dense_nodes"),
+    ("std:plstm/chain", "walk"),
     (BOTH, "parallel"),
     (CONSTANT, "impulse"),
     *(
@@ -51,7 +54,28 @@ NUMBERS = np.asarray([5, 5, 5, 0, 2, 2, 2, 2, 2, 0, 0])
 GRIDS = {
     "given": GIVEN + "    directions all\n" + NONE,
     "rank one": RANK_ONE + "    directions all\n",
+    "key turn": KEY_TURN.format("cols", "rows") + "    directions all\n" + NONE,
 }
+TILES = "scan tiles(heads = 2, key = 2, value = 3) on grid(rows, cols) {{\n{}}}\n"
+IMAGES = [
+    *(
+        pytest.param(TILES.format(GRIDS[name]), strategy, id=f"{name}-{strategy}", marks=[slow] if late else [])
+        for name, strategy, late in (
+            ("given", "recurrent", False),
+            ("given", "parallel", False),
+            ("given", "walk", False),
+            ("given", "raster", True),
+            ("rank one", "recurrent", False),
+            ("rank one", "parallel", False),
+            ("rank one", "raster", True),
+            ("rank one", "rows", True),
+            ("key turn", "corners", False),
+            ("key turn", "walk", False),
+        )
+    ),
+    ("std:plstm/image_delta", "delta_separable"),
+    ("std:plstm/image_delta", "delta_dense"),
+]
 
 
 @cache
@@ -98,13 +122,9 @@ def test_packed_sequences(spec: str, strategy: str) -> None:
     close(pull(cotangent), pull_expected(cotangent))
 
 
-@pytest.mark.parametrize("body", GRIDS)
-@pytest.mark.parametrize(
-    "strategy", ["recurrent", "parallel", pytest.param("raster", marks=slow), pytest.param("rows", marks=slow)]
-)
-def test_images_side_by_side(body: str, strategy: str) -> None:
+@pytest.mark.parametrize(("spec", "strategy"), IMAGES)
+def test_images_side_by_side(spec: str, strategy: str) -> None:
     """Two images above one: 2 x 3 and 2 x 2 nodes, and 1 x 5."""
-    spec = f"scan tiles(heads = 2, key = 2, value = 3) on grid(rows, cols) {{\n{GRIDS[body]}}}\n"
     op = compiled(spec, strategy, rows=3, cols=5)
     numbers = jnp.asarray([[0, 0, 0, 1, 1], [0, 0, 0, 1, 1], [2, 2, 2, 2, 2]])
     arguments = op.example(2)
