@@ -8,7 +8,7 @@ and decayed queries. Work `4 N^2 d` for each direction, memory `N (X + Y) d` for
 from __future__ import annotations
 
 from stmlang.cost.candidate import Candidate, Stage
-from stmlang.cost.lines import Lines, first_axis, lines_of
+from stmlang.cost.lines import Lines, lines_in, needs_one_turn
 from stmlang.cost.problem import CORE_GATES, Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.target import Target
@@ -22,13 +22,9 @@ MOST_PAIRS = 2**31
 
 def _refuses(problem: Problem) -> str | None:
     """Why scores are no products over decayed keys, or values."""
-    if problem.axes is None or len(problem.axes) != 2:
-        return "it needs a grid of two axes"
-    if problem.facts is None or first_axis(problem.facts) is None:
-        return "it needs one of the two turns between the axes to be zero by the equations, so that a path turns at most once"
+    if reason := needs_one_turn(problem):
+        return reason
     nodes = problem.counts.nodes
-    if nodes == 0:
-        return "there are no nodes"
     if problem.track > 1:
         return f"it needs states without a tracking axis, and here track = {problem.track}"
     state = {index for name in CORE_GATES for index in problem.scan.gate(name).indices} - {"out", "in"}
@@ -41,9 +37,7 @@ def _refuses(problem: Problem) -> str | None:
 
 
 def _cost(problem: Problem, target: Target) -> Candidate:
-    assert problem.facts is not None
-    assert problem.axes is not None
-    lines, lanes, item = lines_of(problem.facts, problem.axes), problem.lanes, problem.accumulator
+    lines, lanes, item = lines_in(problem), problem.lanes, problem.accumulator
     columns = problem.value if "value" in problem.state_indices else problem.key
     decayed = lanes * lines.nodes * (lines.size + lines.count) * columns
     pairs = lanes * lines.nodes**2

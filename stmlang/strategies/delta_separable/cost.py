@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
 from stmlang.cost.delta_rule import delta_gates
-from stmlang.cost.lines import Lines, first_axis, lines_of
+from stmlang.cost.lines import lines_in, needs_one_turn, too_many_pairs
 from stmlang.cost.problem import Problem
 from stmlang.cost.sweeps import inverse_cost
 from stmlang.cost.target import Target
@@ -23,8 +23,6 @@ from stmlang.strategies.base import Strategy
 from stmlang.strategies.delta_separable.settings import LineBlocks
 
 NAME = "delta_separable"
-MOST_PAIRS = 46_340**2
-"""Of a block's targets with all sources: beyond, one head has 2^31 of them."""
 MOST_BLOCKS = 8
 """Each is a program of its own."""
 BLOCKS = (1, 2, 4)
@@ -42,33 +40,13 @@ def _refuses(problem: Problem) -> str | None:
             return f"it needs a {name} that is one number for each edge"
     if not is_key(problem.scan, rule.transition.u):
         return "it needs what is erased to be what is under the key, `k`"
-    if problem.axes is None or len(problem.axes) != 2:
-        return "it needs a grid of two axes"
-    if problem.facts is None or first_axis(problem.facts) is None:
-        return "it needs one of the two turns between the axes to be zero by the equations, so that a path turns at most once"
-    if problem.counts.nodes == 0:
-        return "there are no nodes"
-    return None
-
-
-def _lines(problem: Problem) -> Lines:
-    assert problem.facts is not None
-    assert problem.axes is not None
-    return lines_of(problem.facts, problem.axes)
+    return needs_one_turn(problem)
 
 
 def _propose(problem: Problem) -> Sequence[LineBlocks] | str:
-    lines = _lines(problem)
+    lines = lines_in(problem)
     sizes = dict.fromkeys(-(-lines.count // blocks) for blocks in BLOCKS)
-    return [LineBlocks(rows) for rows in sizes if _fits(lines, rows)] or _too_many(lines, 1)
-
-
-def _fits(lines: Lines, rows: int) -> bool:
-    return rows * lines.size * lines.nodes <= MOST_PAIRS
-
-
-def _too_many(lines: Lines, rows: int) -> str:
-    return f"{rows * lines.size:,} targets times {lines.nodes:,} nodes are too many pairs to number"
+    return too_many_pairs(lines, 1) or [LineBlocks(rows) for rows in sizes if too_many_pairs(lines, rows) is None]
 
 
 def _misread(problem: Problem, values: Mapping[str, object]) -> str:
@@ -80,9 +58,9 @@ def _fitted(problem: Problem, settings: LineBlocks) -> LineBlocks | str:
     """Blocks of as many lines of targets as there are at most, and of so many that there are at most `MOST_BLOCKS`."""
     if settings.rows < 1:
         return f"a block has a positive number of lines, not {settings.rows}"
-    lines = _lines(problem)
+    lines = lines_in(problem)
     rows = min(max(settings.rows, -(-lines.count // MOST_BLOCKS)), lines.count)
-    return LineBlocks(rows) if _fits(lines, rows) else _too_many(lines, rows)
+    return too_many_pairs(lines, rows) or LineBlocks(rows)
 
 
 def _odd(problem: Problem) -> Iterator[LineBlocks]:
@@ -90,7 +68,7 @@ def _odd(problem: Problem) -> Iterator[LineBlocks]:
 
 
 def _cost(problem: Problem, settings: LineBlocks, target: Target) -> Candidate:
-    lines, lanes, item = _lines(problem), problem.lanes, problem.accumulator
+    lines, lanes, item = lines_in(problem), problem.lanes, problem.accumulator
     met, held = _pairs(problem, settings)
     between = _between(problem, target, settings)
     along = (
@@ -117,7 +95,7 @@ def _cost(problem: Problem, settings: LineBlocks, target: Target) -> Candidate:
 
 def _pairs(problem: Problem, settings: LineBlocks) -> tuple[int, int]:
     """Pairs of sources and targets that meet, of all directions and of both passes, and the most of one block."""
-    lines = _lines(problem)
+    lines = lines_in(problem)
     senses = [direction.senses[1 - lines.first] for direction in problem.scan.directions]
     each = list[int]()
     for block in settings.blocks(lines):
@@ -129,7 +107,7 @@ def _pairs(problem: Problem, settings: LineBlocks) -> tuple[int, int]:
 
 def _between(problem: Problem, target: Target, settings: LineBlocks) -> tuple[Stage, ...]:
     """Scores of keys and of queries with keys, what is done to each pair, and the products with what is written."""
-    lines, item = _lines(problem), problem.accumulator
+    lines, item = lines_in(problem), problem.accumulator
     met, held = _pairs(problem, settings)
     scans, nodes, blocks = problem.batch * problem.heads, lines.nodes, len(settings.blocks(lines))
     scores = 2 * scans * nodes * nodes

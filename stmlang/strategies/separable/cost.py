@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
-from stmlang.cost.lines import Lines, first_axis, lines_of
+from stmlang.cost.lines import Lines, lines_in, needs_one_turn, too_many_pairs
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
@@ -19,8 +19,6 @@ from stmlang.strategies.base import Offers, Strategy
 from stmlang.strategies.separable.settings import Separable
 
 NAME = "separable"
-MOST_PAIRS = 46_340**2
-"""Of a block's targets with all sources: beyond, one head has 2^31 of them."""
 BLOCKS = (1, 2, 4, 8)
 """How many lines of targets the proposed blocks have."""
 TABLES = 8
@@ -29,18 +27,9 @@ TABLES = 8
 
 def _propose(problem: Problem) -> Sequence[Separable] | str:
     """All pairs at once, and blocks of a few lines of targets."""
-    lines = _lines(problem)
-    rows = [rows for rows in (*BLOCKS, lines.count) if rows <= lines.count and _pairs(lines, rows) <= MOST_PAIRS]
-    return [Separable(count) for count in dict.fromkeys(rows)] or _too_many(lines, 1)
-
-
-def _pairs(lines: Lines, rows: int) -> int:
-    """Of a block's targets with all sources."""
-    return rows * lines.size * lines.nodes
-
-
-def _too_many(lines: Lines, rows: int) -> str:
-    return f"{rows * lines.size:,} targets times {lines.nodes:,} nodes are too many pairs to number"
+    lines = lines_in(problem)
+    rows = [rows for rows in (*BLOCKS, lines.count) if rows <= lines.count and too_many_pairs(lines, rows) is None]
+    return too_many_pairs(lines, 1) or [Separable(count) for count in dict.fromkeys(rows)]
 
 
 def _misread(problem: Problem, values: Mapping[str, object]) -> str:
@@ -52,9 +41,9 @@ def _fitted(problem: Problem, settings: Separable) -> Separable | str:
     """Blocks of as many lines of targets as there are at most."""
     if settings.rows < 1:
         return f"a block has a positive number of lines, not {settings.rows}"
-    lines = _lines(problem)
+    lines = lines_in(problem)
     rows = min(settings.rows, lines.count)
-    return _too_many(lines, rows) if _pairs(lines, rows) > MOST_PAIRS else Separable(rows)
+    return too_many_pairs(lines, rows) or Separable(rows)
 
 
 def _odd(problem: Problem) -> Iterator[Separable]:
@@ -65,26 +54,15 @@ def _refuses(problem: Problem) -> str | None:
     """Why the gating matrix is no product of two tables."""
     if reason := needs_scalar_gates(problem):
         return reason
-    if problem.axes is None or len(problem.axes) != 2:
-        return "it needs a grid of two axes"
-    if problem.facts is None or first_axis(problem.facts) is None:
-        return "it needs one of the two turns between the axes to be zero by the equations, so that a path turns at most once"
-    if problem.counts.nodes == 0:
-        return "there are no nodes"
-    return None
-
-
-def _lines(problem: Problem) -> Lines:
-    assert problem.facts is not None
-    assert problem.axes is not None
-    return lines_of(problem.facts, problem.axes)
+    return needs_one_turn(problem)
 
 
 def _cost(problem: Problem, settings: Separable, target: Target) -> Candidate:
-    lines = _lines(problem)
+    lines = lines_in(problem)
     (tables, stored), count = _tables_stage(problem, lines), settings.blocks(lines)
     attention = _attention(problem, lines, settings, target)
-    block = problem.batch * problem.heads * shared_passes(problem) * _pairs(lines, settings.rows) * problem.accumulator
+    pairs = settings.rows * lines.size * lines.nodes
+    block = problem.batch * problem.heads * shared_passes(problem) * pairs * problem.accumulator
     # Every block adds to what sources are due.
     due = problem.io_bytes // 2 + stored // 2
     added = (Stage("sums over blocks", "vector", 0, due * count),) if count > 1 else ()
