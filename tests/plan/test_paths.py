@@ -47,7 +47,14 @@ PATHS: dict[str, tuple[str, str]] = {
     "chain/hgrn": ("varies along value", "linear"),
     "chain/rwkv6": ("varies along key", "linear"),
 }
-"""The fact, as `explain` words it, and the strategy, both forward and with gradients."""
+"""The fact, as `explain` words it, and the strategy, with gradients and mostly forward."""
+FORWARD = {
+    "plstm/chain": "chunkwise",
+    "plstm/volume_p": "raster",
+    "chain/mlstm": "chunkwise",
+    "chain/hgrn": "walk",
+}
+"""What may be chosen instead where only the result is asked for: the two are predicted to take about as long."""
 
 
 def prepared(name: str, **more: int) -> tuple[Facts, Any]:
@@ -69,7 +76,7 @@ def test_library(name: str, mode: str) -> None:
     fact, strategy = PATHS[name]
     facts, _ = prepared(name)
     assert fact in show_facts(facts)
-    assert strategy_of(name, mode) == strategy
+    assert strategy_of(name, mode) in ({strategy} if mode == "training" else {strategy, FORWARD.get(name, strategy)})
 
 
 def test_large_grids_are_swept() -> None:
