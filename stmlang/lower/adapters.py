@@ -47,7 +47,8 @@ def by_block(
             entering = jnp.squeeze(_entering(call, number), 3)
             if call.entering is not None:
                 outer = read(whole.mark, query, entering)
-                shaped = outer.reshape(*outer.shape[:2], *context.dag.node_shape, outer.shape[-1])
+                # One axis of nodes is what `declared` expects of ragged topologies.
+                shaped = outer if context.axes is None else outer.reshape(*outer.shape[:2], *context.axes, outer.shape[-1])
                 brought.append(declared(context, shaped))
             if call.leaving:
                 after = leaving_states(whole.source, whole.transition, key, value, entering)
