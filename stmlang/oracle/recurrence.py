@@ -174,7 +174,7 @@ def running_scale(values: DirectionGates) -> Floats:
     where nothing enters from outside."""
     sites = values.sites
     size = [
-        absolute(gate.array.reshape(len(gate.array), -1))
+        absolute(gate.array.reshape(gate.array.shape[:2]))
         for gate in (values.source, values.transition, values.mark, values.direct)
     ]
     S, T, M, D = size

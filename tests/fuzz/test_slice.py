@@ -14,7 +14,7 @@ from stmlang.fuzz.jobs import matrix
 from stmlang.fuzz.worker import Worker
 from stmlang.strategies.registry import strategies
 
-EXAMPLES = 30
+EXAMPLES = 40
 
 
 @pytest.mark.parametrize("seed", range(4))
