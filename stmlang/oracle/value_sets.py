@@ -18,6 +18,7 @@ from stmlang.graph.shapes import edge_state_shape, leaf_sites, several
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import ReferenceResult, reference
 from stmlang.oracle.tolerance import allowances
+from stmlang.scan.expression import Spread, inside
 from stmlang.scan.scan import Scan
 
 Array = npt.NDArray[np.float64]
@@ -72,7 +73,10 @@ def _turns(scan: Scan, dag: DAG, sets: Sequence[Arguments]) -> Iterator[slice]:
         return
     sizes = [np.size(array) for array in (sets[0].q, sets[0].k, sets[0].v, *sets[0].gates.values())]
     states = dag.edge_count * int(np.prod(edge_state_shape(scan)))
-    length = max(1, ROOM // max(states, *sizes, 1))
+    expressions = inside(*(clause.value for gate in scan.gates for clause in gate.clauses))
+    # A number for each head is not that of further heads.
+    alone = any(isinstance(expr, Spread) for expr in expressions)
+    length = 1 if alone else max(1, ROOM // max(states, *sizes, 1))
     yield from (slice(start, start + length) for start in range(0, len(sets), length))
 
 

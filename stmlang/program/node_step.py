@@ -19,8 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import Rows
 from stmlang.graph.walk import walk
-from stmlang.lower.contractions import contract
-from stmlang.lower.gates import apply_along, apply_at_ports, write_at_ports
+from stmlang.lower.gates import apply_along, read_at_ports, write_at_ports
 from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Operands
 from stmlang.lower.sites import leaf_site
@@ -201,17 +200,16 @@ def run_node(
 
 def _recurrence(
     operands: Operands, at: Place, entering: Float[Array, "head into track key value"]
-) -> tuple[Float[Array, "head out track key value"], Float[Array, "head value"]]:
+) -> tuple[Float[Array, "head out track key value"], Float[Array, "head *read value"]]:
     """The states that leave a node, and what it reads."""
     into, out = len(at.enters), len(at.leaves)
     source, transition, mark = (gate[0] for gate in (operands.source, operands.transition, operands.mark))
     query, key, value = (array[0] for array in operands.inputs)
     passed = transition.reshape(transition.shape[0], out, into, *transition.shape[2:])
     passed = _where(at.leaves[:, None] & at.enters[None, :], passed)
-    written = write_at_ports(_where(at.leaves, source[:, into : into + out]), key, value, entering.shape[2])
+    written = write_at_ports(_where(at.leaves, source[:, into : into + out]), key[:, 0], value[:, 0], entering.shape[2])
     leaving = apply_along(jnp.swapaxes(passed, 1, 2), entering) + written
-    marked = apply_at_ports(_where(at.enters, mark[:, :into]), entering).sum((1, 2))
-    return leaving, contract("hk,hkv->hv", query[:, 0], marked)
+    return leaving, read_at_ports(_where(at.enters, mark[:, :into]), query[:, 0], entering)
 
 
 def _where(own: Bool[Array, "*edges"], gate: Float[Array, "head *edges *state"]) -> Array:

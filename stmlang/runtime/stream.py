@@ -10,6 +10,7 @@ from stmlang.runtime.compilation import Compilation
 from stmlang.runtime.node_stream import NodeStream, node_stream
 from stmlang.runtime.row_stream import RowStream, row_stream
 from stmlang.runtime.signature import call_error
+from stmlang.scan.expression import Neighbour, inside
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Regular, ports
 
@@ -40,6 +41,10 @@ def _stream_of(compilation: Compilation) -> ScanStream:
 def _require_forward(scan: Scan) -> None:
     """Raises SpecError (STM5211) where what lies ahead of a step would be needed."""
     regular = isinstance(scan.topology, Regular)
+    clauses = (clause.value for gate in scan.gates for clause in gate.clauses)
+    if any(isinstance(expr, Neighbour) for expr in inside(*clauses)):
+        message = f"gates of scan `{scan.name}` ask whether there is a neighbour: a step does not know where the border is"
+        raise call_error("STM5211", message, help="call it as a whole")
     senses = [direction.senses[:1] if regular else direction.senses for direction in scan.directions]
     if all(sense > 0 for each in senses for sense in each):
         return

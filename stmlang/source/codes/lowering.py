@@ -105,7 +105,8 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5211": (
         "scan that cannot run step by step",
         "A step knows what lies behind it and not what lies ahead. A chain or grid runs step by step along its first axis if "
-        "every direction goes along that axis, any other topology if its one direction goes along the edges.",
+        "every direction goes along that axis, any other topology if its one direction goes along the edges. "
+        "Where a topology ends is not known in a step, so no gate may ask for a `neighbour`.",
     ),
     "STM5212": (
         "segments that do not fit",
