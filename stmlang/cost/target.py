@@ -37,16 +37,17 @@ class Target:
 
 RECORDS = read_records()
 
+# The rates that `stmlang doctor --calibrate` measured on the machine (two cores of x86) whose runs the coefficients were fitted to.
 CPU = Target(
     name="cpu",
     platform="cpu",
-    matmul={"float32": 80 * GIGA, "float64": 40 * GIGA, "bfloat16": 40 * GIGA},
-    vector=8 * GIGA,
-    bandwidth=15 * GIGA,
-    step_overhead=20e-6,
-    op_overhead=3e-6,
+    matmul={"float32": 160 * GIGA, "float64": 60 * GIGA, "bfloat16": 200 * GIGA},
+    vector=34 * GIGA,
+    bandwidth=7.2 * GIGA,
+    step_overhead=2.6e-6,
+    op_overhead=1e-6,
     product_overhead=0.5e-6,
-    compile_seconds=2e-3,
+    compile_seconds=0.7e-3,
     memory=8 * GIGA,
     coefficients=RECORDS["cpu"],
 )
