@@ -28,11 +28,12 @@ from jaxtyping import Array
 
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
-from stmlang.lower.mesh_axes import made_of
+from stmlang.lower.mesh_axes import alike, made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.compilation import Compilation
+from stmlang.scan.expression import InputRef, inside
 
 Axes = tuple[int | None, ...]
 
@@ -166,13 +167,40 @@ def _of_moving(call: ScanCall, operands: Sequence[Any], places: Sequence[int], *
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, call: ScanCall) -> list[Any]:
-    """Of a call that is linear in the operands that are unknown, such as the values."""
+    """Of a call that is linear in the operands that are unknown, such as the values. There the transpose is that of its
+    derivative, anywhere: strategies have one, also those whose loops JAX cannot transpose as they are."""
     unknown = [k for k, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
     function = partial(_of_moving, call, operands, unknown)
     shapes = [jax.ShapeDtypeStruct(operands[k].aval.shape, operands[k].aval.dtype) for k in unknown]
-    outs = cast(list[Any], jax.eval_shape(function, *shapes))
-    back = dict(zip(unknown, jax.linear_transpose(function, *shapes)(filled(cotangents, outs)), strict=True))
+    outs = filled(cotangents, cast(list[Any], jax.eval_shape(function, *shapes)))
+    if _is_linear(call, unknown):
+        zeros = alike([jnp.zeros(shape.shape, shape.dtype) for shape in shapes], outs)
+        pulled = cast(Any, jax.vjp(function, *zeros))[1](outs)
+    else:
+        pulled = jax.linear_transpose(function, *shapes)(outs)
+    back = dict(zip(unknown, pulled, strict=True))
     return [back.get(k) for k in range(len(operands))]
+
+
+def _is_linear(call: ScanCall, unknown: Sequence[int]) -> bool:
+    """Whether a call is linear in these operands, whatever the program: in one of `q`, `k` and `v` that no gate reads, and
+    with `v` in states too; where there is a normalizer, in `v` alone."""
+    scan = call.compilation.facts.scan
+    inputs, _, initial, _, _ = jax.tree.unflatten(call.arguments, range(call.held, call.held + call.arguments.num_leaves))
+    names, states = {name for name, number in inputs.items() if number in unknown}, set(jax.tree.leaves(initial))
+    read = {
+        expr.name
+        for gate in scan.gates
+        for clause in gate.clauses
+        for expr in inside(clause.value)
+        if isinstance(expr, InputRef)
+    }
+    entering = states & set(unknown)
+    if len(names) + len(entering) < len(unknown) or names & read:
+        return False
+    if entering or scan.normalize != "none":
+        return names == {"v"} and (scan.normalize == "none" or not entering)
+    return len(names) == 1
 
 
 def _mapped_outside(values: Sequence[Any]) -> Any:

@@ -148,6 +148,34 @@ def test_inside_of_scan_and_transposed(op, arguments):
     close(back[3], expected)
 
 
+def dotted(one, other):
+    return sum(jnp.vdot(*pair) for pair in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
+
+
+def test_transposed_in_what_it_is_linear_in(op, arguments):
+    """Whichever strategy is planned: `<A x, c> = <x, A* c>`, mapped and not, for values with entering states, and for queries
+    and keys, each by itself; in two of them at once a call is not linear, and is not transposed."""
+    q, k, v, gates = arguments
+    q3, k3, v3, gates3 = single(arguments)
+    state = jax.tree.map(lambda array: array + 0.5, op.zero_state())
+    linear = [
+        (lambda v: jax.vmap(op)(q, k, v, gates), v),
+        (jax.jit(lambda v: jax.vmap(op)(q, k, v, gates)), v),
+        (lambda q: jax.vmap(op)(q, k, v, gates), q),
+        (lambda v: op(q3, k3, v, gates3), v3),
+        (lambda k: op(q3, k, v3, gates3), k3),
+        (lambda both: op(q3, k3, both[0], gates3, both[1], True), (v3, state)),
+    ]
+    for function, at in linear:
+        result = function(at)
+        cotangent = jax.tree.map(jnp.cos, result)
+        (back,) = jax.linear_transpose(function, at)(cotangent)
+        close(dotted(result, cotangent), dotted(at, back))
+        close(back, jax.vjp(function, at)[1](cotangent)[0])
+    with pytest.raises((AssertionError, NotImplementedError, TypeError, ValueError)):
+        jax.linear_transpose(lambda both: op(both[0], k3, both[1], gates3), (q3, v3))(op(q3, k3, v3, gates3))
+
+
 def test_states_and_arguments_that_are_not_mapped(op, arguments):
     q, k, v, gates = arguments
     state = jax.tree.map(lambda array: array + 0.5, op.zero_state())
