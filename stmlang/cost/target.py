@@ -37,7 +37,7 @@ class Target:
 
 RECORDS = read_records()
 
-# The rates that `stmlang doctor --calibrate` measured on the machine (two cores of x86) whose runs the coefficients were fitted to.
+# What `stmlang doctor --calibrate` measured on the machine (two cores of x86) whose runs the coefficients were fitted to.
 CPU = Target(
     name="cpu",
     platform="cpu",
