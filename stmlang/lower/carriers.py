@@ -76,7 +76,7 @@ def carrier_tables(context: LoweringContext, shared: bool) -> Carriers:
     """The tables of a graph: of its nodes where transition and source are `shared`, else of its edges."""
     dag = context.dag
     if context.axes is not None:
-        return ()
+        return None
     head = np.where(dag.head < 0, dag.node_count, dag.head).astype(np.int32)
     if shared:
         order = np.argsort(node_levels(dag), kind="stable")

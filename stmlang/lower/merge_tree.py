@@ -5,6 +5,7 @@ With all levels merged the whole DAG is one block, its nodes and borders as they
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -35,7 +36,7 @@ class Tree(NamedTuple):
     and the edges of the border stand, in declared order."""
 
     leaves: Leaves
-    levels: tuple[Level, ...]
+    levels: list[Level]
     node: Int[Indices, " node"]
     entering: Int[Indices, " entering"]
     leaving: Int[Indices, " leaving"]
@@ -77,7 +78,7 @@ def leaf_blocks(gates: Scalars, leaves: Leaves) -> Summary:
     return Summary(source, select(gates.transition, leaves.line, -1), mark, jnp.zeros((*source.shape[:-1], 1), source.dtype))
 
 
-def merge_tree(blocks: Summary, levels: tuple[Level, ...]) -> Summary:
+def merge_tree(blocks: Summary, levels: Sequence[Level]) -> Summary:
     """All merges of a hierarchy, level by level."""
     for level in levels:
         blocks = merge_level(blocks, level)
@@ -100,7 +101,7 @@ def slot_order(edges: tuple[Any, ...], axes: tuple[int, ...]) -> np.ndarray:
 def whole_tables(context: LoweringContext) -> Tables:
     """The tables of `whole_block`: a `Tree`, or none on a grid, whose merges are known by its sizes."""
     if context.axes is not None:
-        return ()
+        return None
     dag, order = context.dag, topological_order(context.dag)
     depth = max(0, dag.node_count - 1).bit_length()
     leaves, borders = leaf_tables(dag, order, 2**depth)
@@ -112,7 +113,7 @@ def whole_tables(context: LoweringContext) -> Tables:
     place[order] = np.arange(dag.node_count)
     return Tree(
         leaves,
-        tuple(levels),
+        levels,
         place,
         _positions(borders[0].entering, dag.entering),
         _positions(borders[0].leaving, dag.leaving),

@@ -14,7 +14,8 @@ from stmlang.graph.dag import DAG
 from stmlang.lower.operands import Operands
 
 Tables = Any
-"""A strategy's index tables: a pytree of integer arrays, computed on the host, given to the program as an argument."""
+"""A strategy's index tables: a pytree of integer arrays, computed on the host, given to the program as an argument. None where
+there are none, and lists of arrays where there may be none: `eqx.tree_at` takes empty tuples for leaves."""
 
 EdgeStates = Float[Array, "direction head edge track key value"]
 """The states of a bundle's open edges in the order of `DAG.entering` or `DAG.leaving`, on a regular topology in that of its
@@ -39,7 +40,7 @@ class LoweringContext:
 def no_tables(context: LoweringContext) -> Tables:
     """For a strategy that looks nothing up."""
     del context
-    return ()
+    return None
 
 
 @dataclass(frozen=True, slots=True)

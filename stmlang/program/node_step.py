@@ -183,7 +183,7 @@ def run_node(
     Steps behind the last node give zero and change nothing."""
     tables, state, inputs, gates = alike((tables, state, inputs, gates))
     at = place(tables, program.dag, state.step)
-    lanes = direction_inputs(program, [Bundle(sites_of(tables, at), None, ())], inputs, gates)
+    lanes = direction_inputs(program, [Bundle(sites_of(tables, at), None, None)], inputs, gates)
     operands = lanes[0].operands
     slots = jnp.where(at.enters, jnp.take(tables.slot, at.into, mode="clip"), PAD)
     entering = take(jnp.asarray(state.edges, program.accumulator), slots, 0)

@@ -145,7 +145,7 @@ class NodeStream(eqx.Module):
 
     def tables_at(self, state: NodeState) -> tuple[Bundle, ...]:
         """The tables of the scan on one node, at the next one."""
-        return (Bundle(sites_of(self.tables, place(self.tables, self._star, state.step)), None, ()),)
+        return (Bundle(sites_of(self.tables, place(self.tables, self._star, state.step)), None, None),)
 
     def edges_at(self, state: NodeState, features: Array | None) -> Array | None:
         """Of the features of all edges those of the next node, as the scan on one node takes them."""

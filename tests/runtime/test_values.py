@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +19,9 @@ from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
 from stmlang.nn import ScanLayer
 from stmlang.runtime import planned
+from stmlang.source.diagnostic import SpecError
+from stmlang.strategies.registry import strategies
+from tests.helpers.cases import KEY_TURN, NONE
 
 BODY = "source = sigmoid(linear(x)); transition = 0.5; mark = 1; direct = 0"
 DAG = f"scan s(heads = 1, key = 2, value = 2) on dag {{ a -> b, c; b, c -> d }} {{ {BODY} }}"
@@ -177,3 +181,48 @@ def test_artifacts_of_models_are_values(tmp_path: Path) -> None:
         assert (loaded == other, hash(loaded) == hash(other)) == (True, True)
         np.testing.assert_array_equal(loaded(x), other(x))
     assert loaded != 1
+
+
+RANK_ONE = "source = sigmoid(linear(x)); transition = 0.5 * sigmoid(linear(x)); mark = 1; direct = 0"
+KINDS_OF_TABLES: dict[str, tuple[str, dict[str, Any]]] = {
+    **KINDS,
+    "one node": (CHAIN, {"t": 1}),
+    "one node of a dag": (f"scan s(heads = 1, key = 2, value = 2) on dag {{ a }} {{ {BODY} }}", {}),
+    "rank one": (f"scan s(heads = 1, key = 2, value = 2) on dag {{ a -> b, c; b, c -> d }} {{ {RANK_ONE} }}", {}),
+    "rank one graphs": (GRAPHS.replace(BODY, RANK_ONE), {}),
+    "impulse": ("std:plstm/image_constant", {"rows": 3, "cols": 4}),
+    "two types of turns": ("std:plstm/image_d", {"rows": 3, "cols": 4}),
+    "one turn": (
+        f"scan s(heads = 1, key = 2, value = 2) on grid(rows, cols) {{{KEY_TURN.format('cols', 'rows')}{NONE}}}",
+        {"rows": 3, "cols": 4},
+    ),
+    "delta": ("std:chain/deltanet", {"time": 5}),
+    "delta on an image": ("std:plstm/image_delta", {"rows": 3, "cols": 4}),
+}
+
+
+def is_empty(node: Any) -> bool:
+    return type(node) is tuple and not node
+
+
+@pytest.mark.filterwarnings("ignore::stmlang.StabilityWarning")
+def test_tables_are_replaced_leaf_by_leaf() -> None:
+    """Of all strategies: `eqx.tree_at` sees the leaves that JAX sees, which it does not where there are empty tuples."""
+    seen: set[str] = set()
+    for spec, bound in KINDS_OF_TABLES.values():
+        assert stmlang.compile(spec, **bound)
+        for strategy in strategies():
+            try:
+                op = stmlang.compile(spec, **bound, strategy=strategy.name)
+                op = op.at(ragged_dag(3, np.asarray([0, 1]), np.asarray([1, 2]))) if isinstance(op, stmlang.GraphScan) else op
+            except SpecError:
+                continue
+            if isinstance(op, stmlang.OpenScan):
+                continue
+            seen.add(strategy.name)
+            assert not any(map(is_empty, jax.tree.leaves(op, is_leaf=is_empty)))
+            leaves = jax.tree.leaves(op)
+            moved = eqx.tree_at(jax.tree.leaves, op, [leaf + 1 for leaf in leaves]) if leaves else op
+            for mine, other in zip(jax.tree.leaves(moved), leaves, strict=True):
+                np.testing.assert_array_equal(mine, other + 1)
+    assert {strategy.name for strategy in strategies()} - seen == set()

@@ -35,7 +35,7 @@ class Intervals(NamedTuple):
     and `entering`, `leaving` are those of the edges that enter and leave the DAG."""
 
     leaves: Leaves
-    levels: tuple[Level, ...]
+    levels: list[Level]
     order: Int[Indices, " place"]
     place: Int[Indices, " node"]
     sweep: Sweep
@@ -78,7 +78,7 @@ def _intervals(context: LoweringContext) -> Intervals:
     filled[: dag.node_count] = order
     sweep, slot, slots = _interval_sweep(borders, dag.entering.tolist())
     open_edges = (np.asarray([slot[edge] for edge in edges.tolist()], np.int32) for edges in (dag.entering, dag.leaving))
-    return Intervals(leaves, tuple(levels), filled, place, sweep, np.arange(slots, dtype=np.int32), *open_edges)
+    return Intervals(leaves, levels, filled, place, sweep, np.arange(slots, dtype=np.int32), *open_edges)
 
 
 def _interval_sweep(borders: Sequence[Border], entering: Sequence[int]) -> tuple[Sweep, dict[int, int], int]:

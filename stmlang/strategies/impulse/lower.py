@@ -31,7 +31,7 @@ def _axes(context: LoweringContext) -> tuple[int, ...]:
 
 def _tables(context: LoweringContext) -> Tables:
     axes, settings = _axes(context), _settings(context)
-    return () if settings.whole(axes) else tile_tables(axes, settings.tile)
+    return None if settings.whole(axes) else tile_tables(axes, settings.tile)
 
 
 def _responses(context: LoweringContext, operands: Operands) -> Array:
