@@ -105,7 +105,7 @@ def test_there_is_no_drift(spec: str, dtype: str) -> None:
     jax.tree.map(lambda a, b: close(a, b, 1e-4), op.final_state(state), exact.final_state(known))
 
 
-@pytest.mark.parametrize("spec", CHAINS)
+@pytest.mark.parametrize("spec", [*CHAINS, LOUD])
 def test_steps_and_whole_passes_follow_each_other(spec: str) -> None:
     op, first = compiled(spec, "float64", time=12), compiled(spec, "float64", time=5)
     arguments = op.example(3)
@@ -124,12 +124,13 @@ def test_steps_and_whole_passes_follow_each_other(spec: str) -> None:
     h, state = first.prefill(state, *cut(slice(7, 12)))
     close(h, whole[7:], 1e-12)
     jax.tree.map(lambda a, b: close(a, b, 1e-12), op.final_state(state), final)
-    # Likewise with the states of calls, at scale one or not.
+    # Likewise with the states of calls, at scale one or not. They do not say how large the largest term was that `eps` goes by.
+    tolerance = 1e-12 + 5 * op.scan.epsilon
     _, handed = first(*cut(slice(0, 5)), return_state=True)
     h, state = op.step(handed, *op.step_arguments(5, *arguments))
-    close(h, whole[5], 1e-12)
+    close(h, whole[5], tolerance)
     h, state = op.step(state, *op.step_arguments(6, *arguments))
-    close(first(*cut(slice(7, 12)), initial=state), whole[7:], 1e-12)
+    close(first(*cut(slice(7, 12)), initial=state), whole[7:], tolerance)
 
 
 def test_a_scale_of_its_own_keeps_states_finite() -> None:
