@@ -64,9 +64,12 @@ class Worker:
         other.close()
 
     def send(self, job: Job) -> None:
-        """Begin a job; its reply is to be received before the next."""
-        if isinstance(job, Evaluate) and job.optimized != self._optimizing:
-            self._optimizing = job.optimized
+        """Begin a job; its reply is to be received before the next. One that nobody waited for to the end, as when waiting was
+        interrupted, is given up with its process: its reply would be taken for that of this job."""
+        haste = isinstance(job, Evaluate) and job.optimized != self._optimizing
+        if haste or self.job is not None:
+            self._optimizing ^= haste
+            self.job = None
             self._stop()
             self._start()
         if not self._ready:

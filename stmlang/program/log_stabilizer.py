@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.operands import STATE_AXES, Factors, Operands, flip, laid_out, oriented_gate
@@ -121,14 +122,28 @@ class Terms(NamedTuple):
         return self.mantissa * jnp.exp(self.exponent + log)
 
 
-def running_maximum(transition: Array, source: Array, start: Array) -> Array:
-    """`m[t] = max(transition[t] + m[t-1], source[t])` along the last axis from `m[-1] = start`, never below `FLOOR`."""
+def running_maximum(through: Array, added: Array, start: Array) -> Array:
+    """`m[t] = max(through[t] + m[t-1], added[t])` along the last axis from `m[-1] = start`.
 
-    def join(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-        return a[0] + b[0], jnp.maximum(b[0] + a[1], b[1])
+    By doubling: after the turn of distance `d`, `passed[t]` and `added[t]` are those of the last `2d` nodes up to `t`. The
+    distances are what a loop runs over, so that the program is the same at any length, where `associative_scan` would write out
+    its levels. Sums of logarithms that are subtracted again, as with a running sum and `cummax`, would lose those of a zero
+    (minus infinity) and the digits of all after a small one.
+    """
+    passed, added = jnp.broadcast_arrays(through, added)
+    length = passed.shape[-1]
 
-    passed, added = jax.lax.associative_scan(join, (transition, source), axis=-1)
-    return jnp.maximum(jnp.maximum(passed + start[..., None], added), FLOOR)
+    def double(pair: tuple[Array, Array], distance: Array) -> tuple[tuple[Array, Array], None]:
+        passed, added = pair
+        passed_before, added_before = (
+            jax.lax.dynamic_slice_in_dim(jnp.concatenate([jnp.full_like(row, nothing), row], -1), length - distance, length, -1)
+            for row, nothing in ((passed, 0.0), (added, -jnp.inf))
+        )
+        return (passed_before + passed, jnp.maximum(passed + added_before, added)), None
+
+    distances = 2 ** np.arange(max(0, length - 1).bit_length())
+    (passed, added), _ = jax.lax.scan(double, (passed, added), jnp.asarray(distances))
+    return jnp.maximum(passed + start[..., None], added)
 
 
 def rescale(
@@ -155,7 +170,7 @@ def rescale(
         transition, mark = (_closed(gate, closed[..., 0]) for gate in (transition, mark))
     direct = Terms(*(_row(laid_out(frame, (), value, (nodes,), ())) for value in gates["direct"]))
     first = jax.lax.stop_gradient(start[:, 0] if frame.scan.epsilon else start)
-    leaving = running_maximum(transition.log, source.log, first)
+    leaving = jnp.maximum(running_maximum(transition.log, source.log, first), FLOOR)
     entering = jnp.concatenate([first[..., None], leaving[..., :-1]], axis=-1)
     strongest = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
     if frame.scan.combine == "sum":
@@ -195,12 +210,7 @@ def largest_read(
     """`m[t] = max(log |M| + m'[t-1], log |D|)` with `m'[t] = max(log |T| + m'[t-1], log |S|)` from `m'[-1] = start`, minus
     infinity before the first term: as the authors have it, a number that gradients flow through. And the last `m'`."""
 
-    def join(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
-        return a[0] + b[0], jnp.maximum(b[0] + a[1], b[1])
-
-    through, added = jnp.broadcast_arrays(transition.magnitude, source.magnitude)
-    passed, added = jax.lax.associative_scan(join, (through, added), axis=-1)
-    leaving = jnp.maximum(passed + start[..., None], added)
+    leaving = running_maximum(transition.magnitude, source.magnitude, start)
     entering = jnp.concatenate([start[..., None], leaving[..., :-1]], axis=-1)
     m = jnp.maximum(mark.magnitude + entering, _turned(jnp.broadcast_to(direct.magnitude, leaving.shape), directions))
     return m, leaving[..., -1]

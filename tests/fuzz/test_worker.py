@@ -48,6 +48,13 @@ def test_a_process_that_hangs_is_a_finding_and_is_replaced(worker, monkeypatch):
     assert worker.ask(check("anything")) == Outcome("passed")
 
 
+def test_a_reply_that_nobody_waited_for_is_not_taken_for_another(worker):
+    worker.send(check("anything"))  # and whoever was to receive it was interrupted
+    assert worker.connection.poll(60.0)
+    assert isinstance(worker.ask(Plan(TRIAL)), tuple)
+    assert worker.ask(check("anything")) == Outcome("passed")
+
+
 def test_a_process_that_has_not_had_the_processor_gets_more_time(worker, monkeypatch):
     """What it has had so far counts, up to a time by the clock."""
     worker.send(check("anything"))
