@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stmlang.fuzz.memory import forget
-from stmlang.fuzz.relations import RELATIONS
+from stmlang.fuzz.relations import RELATIONS, grid_relations
 from stmlang.fuzz.relations.graphs import Rewiring, line_numbers, line_pairs, part_of, renumbered, topological_order, turned
 from stmlang.fuzz.relations.instance import Given, Outcome, outcome
 from stmlang.fuzz.relations.subject import Subject, subject
@@ -204,3 +204,15 @@ def test_refusals() -> None:
     )
     with pytest.raises(NotApplicable, match="no nodes"):
         subject(nothing, Way("recurrent", {}))
+
+
+@pytest.mark.parametrize(
+    ("axes", "before", "after", "expected"),
+    [
+        ((3, 5), (2, 1), (1, 2), ((2, 1), (1, 2))),
+        ((4, 1, 1, 7), (2, 2, 2, 2), (2, 2, 2, 2), ((0, 0, 2, 2), (0, 0, 2, 2))),
+        ((40, 40), (1, 0), (0, 0), ((1, 0), (0, 0))),
+    ],
+)
+def test_margins_make_no_grid_a_hundred_times_as_large(axes, before, after, expected) -> None:
+    assert grid_relations._narrowed(axes, before, after) == expected

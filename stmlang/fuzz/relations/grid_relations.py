@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from stmlang.strategies.registry import stored_settings
 
 MARGIN = 2
 """Nodes on each side of an axis, at most."""
+LARGEST = 256
+"""Nodes of a grid with its margins, where it has not as many itself: by margins of four axes it would be a hundred times as
+large, and compile for minutes where all its pairs of nodes are held."""
 
 
 def transposed_grid(trial: Trial, way: Way) -> Finding | None:
@@ -65,8 +69,22 @@ def _in_margin(trial: Trial, way: Way) -> tuple[Subject, Window]:
     before, after = (tuple(int(n) for n in generator.integers(0, MARGIN + 1, len(axes))) for _ in range(2))
     if not any((*before, *after)):
         after = (*after[:-1], 1)
+    before, after = _narrowed(axes, before, after)
     larger = embedded(instance, before, after)
     return Subject(compiled(larger.scan, larger.dag, way), larger), inner(instance, before)
+
+
+def _narrowed(
+    axes: tuple[int, ...], before: tuple[int, ...], after: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Margins without those of the first axes, as many as make the grid too large; the last that there is stays."""
+    for axis in range(len(axes)):
+        size = prod(first + own + last for first, own, last in zip(before, axes, after, strict=True))
+        if size <= LARGEST or not any((*before[axis + 1 :], *after[axis + 1 :])):
+            break
+        before = (*before[:axis], 0, *before[axis + 1 :])
+        after = (*after[:axis], 0, *after[axis + 1 :])
+    return before, after
 
 
 def _same_within(relation: str, trial: Trial, way: Way, computed: Outcome, window: Window) -> Finding | None:
