@@ -17,7 +17,7 @@ from tests.plan.scans import asked, diamond, grid, offered, problem
         (problem(diamond()), "a chain"),
         (problem(grid(0)), "no nodes"),
         (problem(grid(8), track=2), "track = 2"),
-        (problem(grid(8)), "of the form scale * (eye[key, key'] - strength"),
+        (problem(grid(8)), "of the form scale[out, in] * (eye[key, key'] - strength"),
         (problem(grid(8), transition=("key", "key'")), "of the form"),
     ],
 )

@@ -44,7 +44,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "chain/deltanet": ("identity - u u^T * strength", "delta"),
     "chain/gated_deltanet": ("identity - u u^T * strength", "delta"),
     "chain/deltaproduct": ("identity - u u^T * strength", "delta"),
-    "chain/hgrn": ("varies along value", "linear"),
+    "chain/hgrn": ("varies along value", "walk"),
     "chain/rwkv6": ("varies along key", "linear"),
 }
 """The fact, as `explain` words it, and the strategy, with gradients and mostly forward."""
@@ -52,7 +52,6 @@ FORWARD = {
     "plstm/chain": "chunkwise",
     "plstm/volume_p": "raster",
     "chain/mlstm": "chunkwise",
-    "chain/hgrn": "walk",
 }
 """What may be chosen instead where only the result is asked for: the two are predicted to take about as long."""
 
