@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.fit import Observed, fitted_instructions, fitted_record, problem_of, regret_of, summary
-from benchmarks.fitting import Observations, fit, regrets
+from benchmarks.fitting import SHARP, Observations, fit, regrets
 from benchmarks.problems import held_out_cases, training_cases
 from benchmarks.regret import row_of
 from benchmarks.samples import Sample, Samples, counted, timed, worth_timing
@@ -78,8 +78,10 @@ def test_a_record_is_fitted_to_its_own_predictions(monkeypatch: pytest.MonkeyPat
     assert (record.measured, record.origin) == (True, "planted")
     assert record.weights(seen[0].sample.strategy, "never timed").arithmetic == 3.0
     before, after = (regret_of(seen, replace(CPU, coefficients=coefficients)) for coefficients in (blank.coefficients, record))
-    assert max(before.values()) > 1.15
-    assert max(after.values()) < 1.05
+    assert max(before.values()) > 1.5
+    # The fit is for an expected regret, which a choice that loses a tenth is nearly indifferent to.
+    assert max(after.values()) < 1 + 1.1 * SHARP
+    assert np.mean([*after.values()]) < 1.02
 
 
 def test_instructions_are_told_exactly() -> None:
