@@ -10,6 +10,7 @@ Each takes and gives arrays `(*nodes, features)`, and holds the layers that it i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import equinox as eqx
 import jax
@@ -78,7 +79,7 @@ class Raster(eqx.Module):
 
     def __call__(self, x: Float[Array, "*axes dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*axes out"]:
         del key
-        y = self.layer(x.reshape(-1, x.shape[-1]))
+        y = self.layer(x.reshape(prod(x.shape[:-1]), x.shape[-1]))
         return y.reshape(*x.shape[:-1], y.shape[-1])
 
 

@@ -42,7 +42,7 @@ class Convolution(eqx.Module):
         return jnp.zeros((width - 1, channels), dtype)
 
     def __call__(
-        self, x: Float[Array, "time channels"], tail: Float[Array, "last channels"] | None = None
+        self, x: Float[Array, "time channels"], tail: Float[Array, "last channels"] | None
     ) -> tuple[Float[Array, "time channels"], Float[Array, "last channels"]]:
         """`y`, and the tail for the next steps."""
         width, time = self.weight.shape[1], x.shape[0]
@@ -89,7 +89,8 @@ class HeadNorm(eqx.Module):
     def __init__(self, heads: int, channels: int, *, eps: float = 1e-5) -> None:
         self.norm = eqx.nn.GroupNorm(heads, channels, eps, dtype=jnp.float32)
 
-    def __call__(self, y: Float[Array, "time channels"]) -> Float[Array, "time channels"]:
+    def __call__(self, y: Float[Array, "time channels"], *, key: PRNGKeyArray | None = None) -> Float[Array, "time channels"]:
+        del key
         return jax.vmap(self.norm)(y)
 
 
@@ -119,7 +120,8 @@ class LowRank(eqx.Module):
         self.up = Linear(rank, out, start=start, key=up)
         self.tanh = tanh
 
-    def __call__(self, x: Float[Array, "*nodes dim"]) -> Float[Array, "*nodes out"]:
+    def __call__(self, x: Float[Array, "*nodes dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*nodes out"]:
+        del key
         narrow = self.down(x)
         return self.up(jnp.tanh(narrow) if self.tanh else narrow)
 
@@ -137,7 +139,10 @@ class BlockDiagonal(eqx.Module):
         width = math.gcd(width, channels)
         self.weight = normal(key, (channels // width, width, width), gain=SMALL, dtype=jnp.dtype(jnp.float32))
 
-    def __call__(self, x: Float[Array, "*nodes channels"]) -> Float[Array, "*nodes channels"]:
+    def __call__(
+        self, x: Float[Array, "*nodes channels"], *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, "*nodes channels"]:
+        del key
         blocks, _, width = self.weight.shape
         y = jnp.einsum("...bi,boi->...bo", x.reshape(*x.shape[:-1], blocks, width), self.weight.astype(x.dtype))
         return y.reshape(x.shape)
@@ -145,12 +150,12 @@ class BlockDiagonal(eqx.Module):
 
 def by_head(x: Float[Array, "*nodes channels"], heads: int) -> Float[Array, "*nodes head width"]:
     """Channels divided among heads."""
-    return x.reshape(*x.shape[:-1], heads, -1)
+    return x.reshape(*x.shape[:-1], heads, x.shape[-1] // heads)
 
 
 def joined(h: Float[Array, "*nodes head width"]) -> Float[Array, "*nodes channels"]:
     """The channels of all heads behind each other."""
-    return h.reshape(*h.shape[:-2], -1)
+    return h.reshape(*h.shape[:-2], h.shape[-2] * h.shape[-1])
 
 
 def for_all_heads(x: Float[Array, "*nodes width"], heads: int) -> Float[Array, "*nodes head width"]:

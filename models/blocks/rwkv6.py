@@ -85,7 +85,7 @@ class RWKV6(eqx.Module):
         """What r, k, v, the gate and the decay are made of: each token and the one before it, to shares that both steer."""
         step = previous - x
         narrow = jnp.tanh(self.narrow(x + step * behind(self.mix.astype(x.dtype), 2)))
-        by_kind = narrow.reshape(x.shape[0], MIXED, -1)
+        by_kind = by_head(narrow, MIXED)
         shares = jnp.einsum("tmr,mdr->mtd", by_kind, self.wide.astype(x.dtype)) + self.shift[:, None].astype(x.dtype)
         return behind(x, 3) + behind(step, 3) * shares
 

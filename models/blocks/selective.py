@@ -78,7 +78,7 @@ class Selective(eqx.Module):
     def run(self, x: Float[Array, "*nodes channels_and_channels"], before: Cache, scan: Scan) -> tuple[Array, Cache]:
         nodes, heads, states = x.shape[:-1], self.op.scan.heads, self.op.scan.key
         u, z = jnp.split(x, 2, axis=-1)
-        u, tail = self.convolution(u.reshape(-1, u.shape[-1]), before.tail)
+        u, tail = self.convolution(u.reshape(math.prod(nodes), u.shape[-1]), before.tail)
         u = jax.nn.silu(u).reshape(z.shape)
         cuts = [self.rank + states * number for number in range(self.writes + self.reads)]
         low, *selected = jnp.split(self.select(u), cuts, axis=-1)
