@@ -18,6 +18,8 @@ from stmlang.nn.show import summary
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error, flag
 
+START = 0.02
+"""Standard deviation of embeddings: small, since a tied head starts with a logit of about `START dim` for the token it read."""
 MakeMixer = Callable[[PRNGKeyArray], Any]
 """From a key to a new `Mixer` of the model's width."""
 
@@ -107,8 +109,7 @@ class LanguageModel(eqx.Module):
             help = "such as `lambda key: GLA(op, dim, key=key)`"
             raise call_error("STM5208", "`mixer` must be a function from a key to a new mixer", help=help)
         embed, head, *layers = jax.random.split(require_key(key), 2 + depth)
-        weight = dim**-0.5 * jax.random.normal(embed, (vocabulary, dim), jnp.float32)
-        self.embed = eqx.nn.Embedding(weight=weight)
+        self.embed = eqx.nn.Embedding(weight=START * jax.random.normal(embed, (vocabulary, dim), jnp.float32))
         made = [Layer(mixer, dim, expansion, key=own) for own in layers]
         learned = [cast(Layer, eqx.filter(layer, eqx.is_inexact_array)) for layer in made]
         self.stacked = jax.tree.map(_stack, *learned)
@@ -160,7 +161,7 @@ class LanguageModel(eqx.Module):
         return self._logits(x), state
 
     def _embedded(self, tokens: Int[Array, "*time"]) -> Float[Array, "*time dim"]:
-        return self.embed.weight[tokens].astype(self.dtype) * self.dim**0.5
+        return self.embed.weight[tokens].astype(self.dtype)
 
     def _logits(self, x: Float[Array, "*time dim"]) -> Float[Array, "*time vocabulary"]:
         weight = self.embed.weight if self.head is None else self.head.weight

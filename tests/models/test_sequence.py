@@ -55,7 +55,7 @@ def test_steps_are_the_whole_sequence(name: str) -> None:
 @pytest.mark.parametrize("tied", [True, False])
 def test_layers_run_one_after_the_other(tied: bool) -> None:
     net, text = model("gla", tied=tied), tokens(5)
-    x = jax.vmap(net.embed)(text) * DIM**0.5
+    x = jax.vmap(net.embed)(text)
     for number in range(2):
         layer = net.layer(number)
         x = x + layer.mixer(layer.before_mixer(x))
