@@ -16,7 +16,7 @@ from stmlang.nn import RMSNorm
 from stmlang.nn.errors import require_key, require_size, require_type
 from stmlang.nn.show import summary
 from stmlang.runtime.modules import equal, hash_of
-from stmlang.runtime.signature import call_error, flag
+from stmlang.runtime.signature import call_error, flag, widest
 
 START = 0.02
 """Standard deviation of embeddings: small, since a tied head starts with a logit of about `START dim` for the token it read."""
@@ -165,7 +165,7 @@ class LanguageModel(eqx.Module):
 
     def _logits(self, x: Float[Array, "*time dim"]) -> Float[Array, "*time vocabulary"]:
         weight = self.embed.weight if self.head is None else self.head.weight
-        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        wide = x.astype(widest(x.dtype))
         return self.norm(wide) @ weight.T.astype(wide.dtype)
 
 

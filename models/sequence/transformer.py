@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,11 +11,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from stmlang.models.blocks.parts import by_head, joined
 from stmlang.models.parts import Linear
-from stmlang.nn.errors import require_key, require_size
+from stmlang.nn.errors import require_key, require_size, require_type
 from stmlang.nn.show import summary
 from stmlang.nn.start import behind
 from stmlang.runtime.modules import equal, hash_of
-from stmlang.runtime.signature import call_error
+from stmlang.runtime.signature import call_error, widest
 
 BASE = 10_000.0
 
@@ -44,15 +44,17 @@ class Attention(eqx.Module):
     dim: int = eqx.field(static=True)
     heads: int = eqx.field(static=True)
     context: int = eqx.field(static=True)
+    dtype: str = eqx.field(static=True)
 
     __hash__ = hash_of
     __eq__ = equal
     __pdoc__ = summary
 
-    def __init__(self, dim: int, *, heads: int, context: int, key: PRNGKeyArray) -> None:
-        """Raises SpecError (STM5208) where `dim` is no even multiple of `heads`, and for what is no size."""
+    def __init__(self, dim: int, *, heads: int, context: int, dtype: Any = "float32", key: PRNGKeyArray) -> None:
+        """`dtype` is that of the cache. Raises SpecError (STM5208) where `dim` is no even multiple of `heads`, and for what is
+        no size."""
         self.dim, self.heads = require_size("dim", dim), require_size("heads", heads)
-        self.context = require_size("context", context)
+        self.context, self.dtype = require_size("context", context), require_type("dtype", dtype).name
         if dim % (2 * heads):
             message = f"{heads} heads cannot be of one even width in {dim} features"
             raise call_error("STM5208", message, help="`dim` is a multiple of twice the number of heads")
@@ -66,8 +68,8 @@ class Attention(eqx.Module):
         return self.out(joined(jax.nn.dot_product_attention(q, k, v, is_causal=True)))
 
     def init_state(self) -> KeyValues:
-        """An empty cache in float32."""
-        empty = jnp.zeros((self.context, self.heads, self.dim // self.heads), self.into.weight.dtype)
+        """An empty cache."""
+        empty = jnp.zeros((self.context, self.heads, self.dim // self.heads), self.dtype)
         return KeyValues(empty, empty, jnp.zeros((), jnp.int32))
 
     def prefill(self, state: KeyValues, x: Float[Array, "time dim"]) -> tuple[Float[Array, "time dim"], KeyValues]:
@@ -96,7 +98,7 @@ def turned(x: Float[Array, "time head width"], places: Int[Array, " time"]) -> F
     """Pairs of entries, one of either half, as complex numbers that are turned by their place: pair j by `place / 10000^(j /
     pairs)`. Angles are in float32 at least."""
     pairs = x.shape[-1] // 2
-    wide = jnp.promote_types(x.dtype, jnp.float32)
+    wide = widest(x.dtype)
     paces = jnp.asarray(BASE, wide) ** (-jnp.arange(pairs, dtype=wide) / pairs)
     angles = places.astype(wide)[:, None, None] * behind(paces, 3)
     cos, sin = jnp.cos(angles), jnp.sin(angles)

@@ -113,6 +113,22 @@ def test_bfloat16_streams_give_float32_logits() -> None:
     np.testing.assert_allclose(logits, call(model("gla"), tokens(5)), atol=0.1)
 
 
+@each
+def test_strict_ranks_and_types(name: str) -> None:
+    net = model(name)
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        assert eqx.filter_eval_shape(in_parts, net, tokens(4), 2).shape == (4, VOCABULARY)
+
+
+def test_attention_in_float64() -> None:
+    with jax.enable_x64(True):
+        attention = Attention(DIM, heads=2, context=9, dtype="float64", key=jax.random.key(0))
+        x = jax.random.normal(jax.random.key(1), (5, DIM), "float64")
+        y = call(attention, x)
+        assert y.dtype == jnp.float64
+        np.testing.assert_allclose(in_parts(attention, x, 2), y, atol=1e-14)
+
+
 def test_attention_is_that_of_its_equation() -> None:
     attention, time = Attention(DIM, heads=2, context=9, key=jax.random.key(0)), 5
     x = jax.random.normal(jax.random.key(1), (time, DIM))
