@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from stmlang.nn.leaves import applied
 from stmlang.nn.start import SMALL, behind, normal
 from stmlang.runtime.modules import equal, hash_of
 
@@ -39,7 +40,7 @@ class Linear(eqx.Module):
 
     def __call__(self, x: Float[Array, "*nodes in"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*nodes out"]:
         del key
-        y = x @ self.weight.T.astype(x.dtype)
+        y = applied(self.weight, x, 1, x.dtype)
         return y if self.bias is None else y + behind(self.bias.astype(x.dtype), x.ndim)
 
 

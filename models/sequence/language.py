@@ -14,6 +14,7 @@ from stmlang.models.blocks.passes import Mixer
 from stmlang.models.parts import Linear, Perceptron
 from stmlang.nn import RMSNorm
 from stmlang.nn.errors import require_key, require_size, require_type
+from stmlang.nn.leaves import applied
 from stmlang.nn.show import summary
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error, flag, widest
@@ -166,7 +167,7 @@ class LanguageModel(eqx.Module):
     def _logits(self, x: Float[Array, "*time dim"]) -> Float[Array, "*time vocabulary"]:
         weight = self.embed.weight if self.head is None else self.head.weight
         wide = x.astype(widest(x.dtype))
-        return self.norm(wide) @ weight.T.astype(wide.dtype)
+        return applied(weight, self.norm(wide), 1, wide.dtype)
 
 
 def _stack(*arrays: Array) -> Array:
