@@ -11,7 +11,7 @@ from stmlang.models.blocks.parts import Convolution, GatedNorm, by_head, joined,
 from stmlang.models.blocks.passes import NOTHING, Cache, ChainScan, Scan, kept_dtype, many, require_leaves, stepped, whole
 from stmlang.models.parts import Linear
 from stmlang.nn import RMSNorm
-from stmlang.nn.errors import require_key, require_size
+from stmlang.nn.errors import require_key, require_scan, require_size
 from stmlang.nn.show import summary
 from stmlang.runtime.modules import equal, hash_of
 
@@ -44,7 +44,7 @@ class DeltaNet(eqx.Module):
     def __init__(self, op: ChainScan, dim: int, *, width: int = 4, key: PRNGKeyArray) -> None:
         """`width` is that of the convolution. Raises SpecError (STM5208) for a scan that has other leaves, and for what is no
         size."""
-        fades = any(leaf.name == "alpha" for leaf in op.scan.leaves)
+        fades = any(leaf.name == "alpha" for leaf in require_scan("op", op).scan.leaves)
         leaves = {"beta", "alpha", "alpha.2"} if fades else {"beta"}
         self.op, self.dim = require_leaves(op, leaves, "std:chain/deltanet"), require_size("dim", dim)
         heads, keys, values = op.scan.heads, op.scan.heads * op.scan.key, op.scan.heads * op.scan.value
