@@ -52,6 +52,18 @@ def test_steps_are_the_whole_sequence(name: str) -> None:
     np.testing.assert_allclose(in_parts(net, text, 3), logits, atol=2e-5)
 
 
+@each
+def test_prompts_in_pieces(name: str) -> None:
+    net, text = model(name), tokens(6)
+
+    @eqx.filter_jit
+    def in_pieces(net: LanguageModel, text: jax.Array) -> jax.Array:
+        first, state = net.prefill(net.init_state(), text[:3])
+        return jnp.concatenate([first, net.prefill(state, text[3:])[0]])
+
+    np.testing.assert_allclose(in_pieces(net, text), call(net, text), atol=2e-5)
+
+
 @pytest.mark.parametrize("tied", [True, False])
 def test_layers_run_one_after_the_other(tied: bool) -> None:
     net, text = model("gla", tied=tied), tokens(5)
