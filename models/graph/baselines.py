@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from stmlang.graph import Batch
 from stmlang.models.graph.inputs import Decoder, Features, Inputs, Links, Readout, prepared, real_edges, real_nodes, sum_nodes
 from stmlang.models.graph.rounds import GAT, GCN, GIN, GINE, MPNN, GraphLSTM, Round, State
-from stmlang.models.vision.parts import Linear
+from stmlang.models.parts import Linear
 from stmlang.nn.errors import require_key, require_size
 from stmlang.nn.show import summary
 from stmlang.runtime.modules import equal, hash_of

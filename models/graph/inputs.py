@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from stmlang.graph import Batch
 from stmlang.graph.batch import Arrays
-from stmlang.models.vision.parts import Linear
+from stmlang.models.parts import Linear
 from stmlang.nn.errors import require_array
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan

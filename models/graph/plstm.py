@@ -31,7 +31,7 @@ from stmlang.models.graph.inputs import (
     real_edges,
     real_nodes,
 )
-from stmlang.models.vision.parts import Linear, Perceptron
+from stmlang.models.parts import Linear, Perceptron
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.nn.errors import require_key, require_scan, require_size
 from stmlang.nn.show import summary

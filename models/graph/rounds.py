@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.models.graph.inputs import Links
-from stmlang.models.vision.parts import Linear
+from stmlang.models.parts import Linear
 from stmlang.nn.errors import require_size
 from stmlang.nn.start import normal
 from stmlang.runtime.modules import equal, hash_of

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.models.vision.parts import Linear, Perceptron, Pooling, patches, pool, require_patch
+from stmlang.models.parts import Linear, Perceptron
+from stmlang.models.vision.patches import Pooling, patches, pool, require_patch
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.nn.errors import require_key, require_scan, require_size
 from stmlang.nn.show import summary

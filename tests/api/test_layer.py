@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.models.vision.parts import patches
+from stmlang.models.vision.patches import patches
 from stmlang.models.vision.plstm import PLSTM
 from stmlang.nn import RMSNorm, ScanLayer
 from tests.api.refusals import Refusal, refused, refused_cheaply

@@ -47,6 +47,16 @@ def test_python_of_the_document_on_graphs_runs() -> None:
     assert any(bool(leaf.any()) for leaf in jax.tree.leaves(found["slope"]))
 
 
+def test_python_of_the_document_on_blocks_runs() -> None:
+    found: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "blocks.md").read_text(), re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/blocks.md", "exec"), found)
+    assert float(jnp.abs(found["stepped"] - found["y"]).max()) < 1e-5
+    assert found["image"].shape == (6, 5, 32)
+    assert found["logits"].shape == found["transformer"](found["text"]).shape == (40, 65)
+    assert found["written"].shape == (30,)
+
+
 def test_python_of_the_document_on_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found: dict[str, Any] = {}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.models.vision.parts import patches, pool
+from stmlang.models.vision.patches import patches, pool
 from stmlang.models.vision.plstm import PLSTM
 
 

@@ -21,7 +21,7 @@ import pytest
 import stmlang
 import stmlang.models
 import stmlang.nn
-from stmlang.models.vision.parts import Linear, Perceptron
+from stmlang.models.parts import Linear, Perceptron
 from stmlang.models.vision.plstm import Block
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.runtime.modules import equal, hash_of

@@ -1,59 +1,17 @@
-"""What image models share: patches, a perceptron, pooling."""
+"""What image models share: patches and pooling."""
 
 from __future__ import annotations
 
 from typing import Literal, assert_never
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from stmlang.nn.errors import require_floats, require_size
-from stmlang.nn.start import SMALL, behind, normal
-from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error
 
 Pooling = Literal["corners", "mean"]
-
-
-class Linear(eqx.Module):
-    """`y = W x + b` on the last axis; computes in the dtype of `x`, keeps its parameters in float32."""
-
-    weight: Float[Array, "out in"]
-    bias: Float[Array, " out"]
-
-    __hash__ = hash_of
-    __eq__ = equal
-
-    def __init__(self, features: int, out: int, *, gain: float = SMALL, key: PRNGKeyArray) -> None:
-        """`gain / sqrt(features)` is the standard deviation of the weights; the bias starts at zero."""
-        self.weight = normal(key, (out, features), gain=gain, dtype=jnp.dtype(jnp.float32))
-        self.bias = jnp.zeros(out, jnp.float32)
-
-    def __call__(self, x: Float[Array, "*nodes in"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*nodes out"]:
-        del key
-        return x @ self.weight.T.astype(x.dtype) + behind(self.bias.astype(x.dtype), x.ndim)
-
-
-class Perceptron(eqx.Module):
-    """Two linear maps with a GELU between them."""
-
-    up: Linear
-    down: Linear
-
-    __hash__ = hash_of
-    __eq__ = equal
-
-    def __init__(self, dim: int, hidden: int, *, key: PRNGKeyArray) -> None:
-        up, down = jax.random.split(key)
-        self.up = Linear(dim, hidden, key=up)
-        self.down = Linear(hidden, dim, key=down)
-
-    def __call__(self, x: Float[Array, "*nodes dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "*nodes dim"]:
-        del key
-        return self.down(jax.nn.gelu(self.up(x)))
 
 
 def patches(image: Float[Array, "height width channels"], size: int, stride: int) -> Float[Array, "rows cols features"]:
