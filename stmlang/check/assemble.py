@@ -13,7 +13,7 @@ from stmlang.check.implied import Implied
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
 from stmlang.check.vocabulary import CORE, INPUTS, SIZES
-from stmlang.scan.expression import Degree, Neighbour, Number, inside
+from stmlang.scan.expression import Degree, InputName, InputRef, Neighbour, Number, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology
 from stmlang.source.advice import Advice
@@ -75,6 +75,7 @@ def finish(problems: Problems, draft: Draft) -> Scan | None:
         stabilize=draft.modes.stabilize,
         normalize=draft.modes.normalize,
         epsilon=draft.modes.epsilon,
+        own=draft.modes.own,
         span=draft.item.name.span,
     )
 
@@ -110,23 +111,42 @@ def _gate(draft: Draft, name: str, clauses: tuple[Clause, ...], directional: boo
 
 
 def _varying(draft: Draft) -> set[str]:
-    """The gates whose leaves there are one of for each direction: what the states rest on, but not what `q`, `k` and `v` do,
-    which all directions share."""
+    """The gates whose leaves there are one of for each direction: what the states rest on, and what the inputs do of which each
+    direction has its own, but not what those do that all directions share."""
     if len(draft.modes.directions) < 2:
         return set()
-    return reached(draft.uses, _STATE_GATES, barriers=INPUTS)
+    own = _own(draft)
+    return reached(draft.uses, (*_STATE_GATES, *own), barriers=[name for name in INPUTS if name not in own])
+
+
+def _own(draft: Draft) -> tuple[InputName, ...]:
+    """The inputs of which each of several directions has its own."""
+    return draft.modes.own if len(draft.modes.directions) > 1 else ()
 
 
 def _directional(draft: Draft, order: list[str]) -> set[str]:
-    """The gates that rest on a leaf of which there is one for each direction, or on degrees or neighbours, counted along it."""
+    """The gates that rest on a leaf or an input of which there is one for each direction, or on degrees or neighbours, counted
+    along it."""
     varying = _varying(draft)
     counted = _counted(draft)
+    reading = _reading_own(draft)
     directional: set[str] = set()
     for name in order:
-        own = (name in varying and bool(draft.leaves.get(name))) or name in counted
+        own = (name in varying and bool(draft.leaves.get(name))) or name in counted or name in reading
         if own or any(other in directional for other in draft.uses[name]):
             directional.add(name)
     return directional
+
+
+def _reading_own(draft: Draft) -> set[str]:
+    """The gates whose equations read an input, as it is given, of which each direction has its own."""
+    own = _own(draft)
+    return {
+        name
+        for name, clauses in draft.clauses.items()
+        for inner in inside(*(clause.value for clause in clauses))
+        if isinstance(inner, InputRef) and inner.name in own
+    }
 
 
 def _counted(draft: Draft) -> dict[str, Span]:
@@ -142,15 +162,15 @@ def _counted(draft: Draft) -> dict[str, Span]:
 
 
 def _refuse_counted(problems: Problems, name: str, place: Span, *labels: Label) -> None:
-    note = "all directions share `q`, `k` and `v`, while what is `in` and what is `out` changes places against the edges"
-    help = "use degrees and neighbours in `source`, `mark` or `direct`, or let the scan run in one direction"
+    note = f"all directions share `{name}`, while what is `in` and what is `out` changes places against the edges"
+    help = f"use degrees and neighbours in `source`, `mark` or `direct`, or end `directions` with `own {name}`"
     problems.error("STM2038", f"`{name}` differs from direction to direction", place, note, help=help, labels=labels)
 
 
 def _check_shared(problems: Problems, draft: Draft, directional: set[str]) -> None:
     counted = _counted(draft)
     for name in INPUTS:
-        if name not in directional or name not in draft.declared:
+        if name not in directional or name not in draft.declared or name in draft.modes.own:
             continue
         if name in counted:
             _refuse_counted(problems, name, counted[name])
@@ -160,8 +180,8 @@ def _check_shared(problems: Problems, draft: Draft, directional: set[str]) -> No
         if below:
             _refuse_counted(problems, name, place, Label(counted[below[0]], "counted here"))
             continue
-        note = f"all directions share `q`, `k` and `v`, while `{other}`, which the states rest on, has one value for each"
-        help = f"write what `{name}` needs of it as a gate of its own"
+        note = f"all directions share `{name}`, while `{other}` has one value for each"
+        help = f"write what `{name}` needs of it as a gate of its own, or end `directions` with `own {name}`"
         labels = [Label(draft.declared[other].name.span, "declared here")] if other in draft.declared else []
         problems.error("STM2038", f"`{name}` differs from direction to direction", place, note, help=help, labels=labels)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from math import isfinite
 
-from stmlang.check.vocabulary import ALLOWED, CORE
+from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS
 from stmlang.scan.expression import (
     PORT_INDICES,
     Degree,
@@ -25,7 +25,7 @@ from stmlang.scan.expression import (
     free_indices,
     inside,
 )
-from stmlang.scan.scan import Clause, Gate, Scan
+from stmlang.scan.scan import Clause, Gate, Scan, own_inputs
 from stmlang.scan.topology import Product, Regular, is_regular, ports
 
 
@@ -68,6 +68,7 @@ def _directions(scan: Scan) -> None:
     count = len(ports(scan.topology))
     assert scan.directions, "there is a direction"
     assert len(set(scan.directions)) == len(scan.directions), "directions are distinct"
+    assert scan.own == tuple(name for name in INPUTS if name in scan.own), "own inputs stand in the order of inputs"
     for direction in scan.directions:
         assert len(direction.senses) == count
         assert set(direction.senses) <= {-1, 1}
@@ -79,8 +80,9 @@ def _gate(scan: Scan, gate: Gate, earlier: dict[str, Gate], used: set[str]) -> N
     for clause in gate.clauses:
         _clause(scan, gate, clause, earlier, used)
     below = any(_directional_below(scan, clause.value, earlier) for clause in gate.clauses)
-    assert gate.directional == below, "a gate is directional exactly if a leaf below it is, or if it counts edges"
-    assert not (gate.name in ("q", "k", "v") and gate.directional), "directions share the inputs"
+    assert gate.directional == below, "a gate is directional exactly if a leaf or input below it is, or if it counts edges"
+    shared = set(INPUTS) - set(scan.own)
+    assert not (gate.name in shared and gate.directional), "directions share the inputs that are not their own"
     _coverage(scan, gate)
 
 
@@ -141,6 +143,7 @@ def _directional_below(scan: Scan, value: Expr, earlier: dict[str, Gate]) -> boo
     return any(
         (isinstance(expr, GateRef) and earlier[expr.gate].directional)
         or (isinstance(expr, LeafRef) and scan.leaf(expr.leaf).directional)
+        or (isinstance(expr, InputRef) and expr.name in own_inputs(scan))
         or (isinstance(expr, Degree | Neighbour) and len(scan.directions) > 1)
         for expr in inside(value)
     )

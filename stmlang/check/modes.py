@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from stmlang.check.problems import Problems, listed
-from stmlang.check.vocabulary import CORE
+from stmlang.check.vocabulary import CORE, INPUTS
+from stmlang.scan.expression import InputName
 from stmlang.scan.scan import Direction, Mode
 from stmlang.scan.topology import Topology, is_regular, kind_of, ports
 from stmlang.source.advice import Advice, replaced, written
@@ -48,6 +49,7 @@ class Modes:
 
     directions: tuple[Direction, ...] = ()
     combine: Combine = "sum"
+    own: tuple[InputName, ...] = ()
     stabilize: Mode = Mode.AUTO
     normalize: Normalization = "none"
     epsilon: float = 0.0
@@ -132,10 +134,13 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
     if words and words[-1].text == "concat":
         chosen.combine = "concat"
         words.pop()
+    words, named = _without_own(words)
     usage = "`directions` is followed by `forward`, `backward`, `both`, `all`, or senses like `+rows -cols, -rows +cols`"
     if not words:
         problems.error("STM2033", "`directions` does not say which", setting.span, usage)
         return
+    if named is not None:
+        chosen.own = _own(problems, named)
     if words[0].text in "+-":
         explicit = _explicit(problems, words, topology)
         chosen.directions = explicit if explicit is not None else chosen.directions
@@ -144,7 +149,7 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
         word = words[1] if words[0].text in _NAMED else words[0]
         wrong = f"`directions {words[0].text}` cannot go on with" if word is not words[0] else "`directions` cannot be"
         meant = _OTHER_DIRECTIONS.get(word.text.lower()) if word is words[0] else None
-        help = problems.near(word.text, (*_NAMED, "concat"), at=word.span)
+        help = problems.near(word.text, (*_NAMED, "own", "concat"), at=word.span)
         if meant is not None:
             help = replaced(f"write `directions {meant}`", word.span, meant)
         problems.error("STM2033", f"{wrong} `{word.text}`", word.span, usage, help=help)
@@ -152,6 +157,32 @@ def _directions(problems: Problems, setting: tree.Setting, topology: Topology | 
     if topology is not None:
         named = _named(problems, words[0], topology)
         chosen.directions = named if named is not None else chosen.directions
+
+
+def _without_own(words: list[tree.Name]) -> tuple[list[tree.Name], list[tree.Name] | None]:
+    """The words before `own` and those from it on, None where there is none. Behind a sign it is the name of a port."""
+    for place, word in enumerate(words):
+        if word.text == "own" and (place == 0 or words[place - 1].text not in "+-"):
+            return words[:place], words[place:]
+    return words, None
+
+
+def _own(problems: Problems, words: list[tree.Name]) -> tuple[InputName, ...]:
+    """`own q k v`: the inputs of which each direction has one of its own."""
+    own, *names = words
+    usage = "`own` is followed by those of `q`, `k` and `v` of which each direction has one of its own, and then maybe `concat`"
+    if not names:
+        help = written(own.span, "own q k v")
+        problems.error("STM2033", "`own` does not say what", own.span, usage, help=help)
+    places: dict[str, Span] = {}
+    for name in names:
+        if name.text not in INPUTS:
+            problems.error("STM2033", f"`own` cannot go on with `{name.text}`", name.span, usage)
+        elif name.text in places:
+            labels = [Label(places[name.text], "first written here")]
+            problems.error("STM2033", f"`own` names `{name.text}` twice", name.span, labels=labels)
+        places.setdefault(name.text, name.span)
+    return tuple(name for name in INPUTS if name in places)
 
 
 def _named(problems: Problems, word: tree.Name, topology: Topology) -> tuple[Direction, ...] | None:

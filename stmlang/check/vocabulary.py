@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from stmlang.scan.expression import BOUND_INDICES, INDICES, TERM_INDICES, Function, Index
+from stmlang.scan.expression import BOUND_INDICES, INDICES, TERM_INDICES, Function, Index, InputName
 
-INPUTS = ("q", "k", "v")
+INPUTS: tuple[InputName, ...] = ("q", "k", "v")
 INPUT_INDEX: dict[str, Index] = {"q": "key", "k": "key", "v": "value"}
 INPUT_TERM: dict[str, Index] = {"q": "read", "k": "write", "v": "write"}
 FEATURES = ("x", "e")

@@ -31,7 +31,7 @@ from stmlang.scan.expression import (
     free_indices,
     inside,
 )
-from stmlang.scan.scan import Gate
+from stmlang.scan.scan import Gate, adds_direct_once
 from stmlang.scan.topology import ports
 
 WORTH = 2
@@ -90,8 +90,7 @@ def late_gates(problem: Problem) -> LateGates:
 
     source, mark = tuple(at("source", {"out": port}) for port in every), tuple(at("mark", {"in": port}) for port in every)
     transition = tuple(tuple(turn(out, into) for into in every) for out in every)
-    shared = scan.combine == "sum" and len(scan.directions) > 1 and not scan.gate("direct").directional
-    adds_direct = scan.track == 1 and not shared
+    adds_direct = scan.track == 1 and (len(scan.directions) == 1 or not adds_direct_once(scan))
     direct = at("direct", {}) if adds_direct else None
     early, late = cutter.used(_distinct([*source, *(gate for row in transition for gate in row), *mark, direct]))
     held = sum(map(cutter.numbers, early.values()))

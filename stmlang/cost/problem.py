@@ -20,7 +20,7 @@ from stmlang.graph.levels import topological_order
 from stmlang.graph.limits import LARGEST, refuse_above_largest
 from stmlang.graph.topology import dag_of
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
-from stmlang.scan.scan import Leaf, Scan
+from stmlang.scan.scan import Direction, Leaf, Scan, own_inputs
 from stmlang.scan.sizes import dense_size, unbound
 from stmlang.scan.topology import Regular
 from stmlang.source import short
@@ -107,6 +107,19 @@ class Problem:
         scan = replace(self.scan, heads=self.heads * self.writes * self.reads, writes=1, reads=1)
         return self._on_the_same_graph(replace(self, scan=scan))
 
+    @cached_property
+    def apart(self) -> Problem:
+        """The same for a strategy whose directions share their inputs, where these do not: on a chain or grid each direction is
+        a head, since it is a flip of the nodes; elsewhere it is evaluated by itself (`stmlang.program.own_inputs`)."""
+        scan = self.scan
+        if not own_inputs(scan):
+            return self
+        if self.axes is None:
+            return self._on_the_same_graph(replace(self, scan=replace(scan, combine="concat")))
+        forward = Direction((1,) * len(self.axes))
+        heads = scan.heads * len(scan.directions)
+        return replace(self, scan=replace(scan, heads=heads, directions=(forward,), combine="sum"))
+
     def _on_the_same_graph(self, other: Problem) -> Problem:
         if self.dag is not None and self.axes is None:
             other.__dict__.update(_cuts=self._cuts, _order=self._order)
@@ -177,7 +190,9 @@ class Problem:
     @cached_property
     def io_bytes(self) -> int:
         """Bytes of q, k, v, the result and the gates' leaves, for the whole batch."""
-        columns = self.key * (self.reads + self.writes) + self.scan.value * self.writes
+        terms = {"q": self.key * self.reads, "k": self.key * self.writes, "v": self.scan.value * self.writes}
+        own = own_inputs(self.scan)
+        columns = sum(size * (self.directions if name in own else 1) for name, size in terms.items())
         outputs = self.reads * self.scan.value * (self.directions if self.scan.combine == "concat" else 1)
         arrays = self.counts.nodes * self.heads * (columns + outputs)
         return self.batch * self.item * (arrays + sum(self._leaf_numbers(leaf) for leaf in self.scan.leaves))

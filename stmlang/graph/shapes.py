@@ -7,8 +7,8 @@ to edges or to pairs of edges has one axis of them, in the order of `DAG`, in pl
 from __future__ import annotations
 
 from stmlang.graph.dag import DAG
-from stmlang.scan.expression import PORT_INDICES, Index
-from stmlang.scan.scan import Leaf, Scan
+from stmlang.scan.expression import PORT_INDICES, Index, InputName
+from stmlang.scan.scan import Leaf, Scan, own_inputs
 from stmlang.scan.sizes import dense_size
 from stmlang.scan.topology import is_regular, ports
 
@@ -52,18 +52,28 @@ def leaf_sites(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
 
 
 def query_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of `q`: `(*nodes, head, [read], key)`."""
-    return (*dag.node_shape, scan.heads, *several(scan.reads), scan.key)
+    """Of `q`: `(*nodes, head, [direction], [read], key)`."""
+    return (*dag.node_shape, *query_axes(scan))
+
+
+def query_axes(scan: Scan) -> Shape:
+    """Of the query of a node."""
+    return (*head_axes(scan, "q"), *several(scan.reads), scan.key)
 
 
 def key_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of `k`: `(*nodes, head, [write], key)`."""
-    return (*dag.node_shape, scan.heads, *several(scan.writes), scan.key)
+    """Of `k`: `(*nodes, head, [direction], [write], key)`."""
+    return (*dag.node_shape, *head_axes(scan, "k"), *several(scan.writes), scan.key)
 
 
 def value_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of `v`: `(*nodes, head, [write], value)`."""
-    return (*dag.node_shape, scan.heads, *several(scan.writes), scan.value)
+    """Of `v`: `(*nodes, head, [direction], [write], value)`."""
+    return (*dag.node_shape, *head_axes(scan, "v"), *several(scan.writes), scan.value)
+
+
+def head_axes(scan: Scan, name: InputName) -> Shape:
+    """`(head, [direction])` of an input: an axis of directions where each has its own."""
+    return (scan.heads, *several(len(scan.directions) if name in own_inputs(scan) else 1))
 
 
 def several(size: int) -> Shape:
@@ -82,8 +92,10 @@ def output_heads(scan: Scan) -> int:
 
 
 def gating_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of the gating matrix: `(*source nodes, *target nodes, head, [write], [read])`, heads as in the result."""
-    return (*dag.node_shape, *dag.node_shape, output_heads(scan), *several(scan.writes), *several(scan.reads))
+    """Of the gating matrix: `(*source nodes, *target nodes, head, [write], [read])`, heads as in the result; those of all
+    directions where each has inputs of its own, which weigh its matrix and no other."""
+    heads = scan.heads * len(scan.directions) if own_inputs(scan) else output_heads(scan)
+    return (*dag.node_shape, *dag.node_shape, heads, *several(scan.writes), *several(scan.reads))
 
 
 def edge_state_shape(scan: Scan) -> Shape:

@@ -121,13 +121,19 @@ def input_axes(name: str) -> tuple[Index, Index]:
 
 
 def input_nodes(frame: Frame, environment: Environment, name: str, nodes: Sequence[int]) -> Array:
-    """Query, key or value as the gates see it: `(*nodes, head, [read or write], index)`."""
+    """Query, key or value as the gates see it: `(*nodes, head, direction or 1, [read or write], index)`, with an entry for each
+    direction of the frame where it differs between them."""
     term, index = input_axes(name)
-    lead = frame.site_axes + 1
+    lead = frame.site_axes + 2
     axes: list[Index] = [term, index] if term in frame.terms else [index]
     array = jnp.moveaxis(environment[name].array, [frame.axis(entry) for entry in axes], range(lead, lead + len(axes)))
     array = array.reshape(array.shape[: lead + len(axes)])
-    return jnp.broadcast_to(array, (*nodes, frame.scan.heads, *map(frame.size, axes)))
+    return jnp.broadcast_to(array, (*nodes, frame.scan.heads, array.shape[lead - 1], *map(frame.size, axes)))
+
+
+def heads_first(array: Array, sites: int) -> Array:
+    """`(*sites, head, direction, ...)` as `(direction, head, *sites, ...)`."""
+    return jnp.moveaxis(array, (sites + 1, sites), (0, 1))
 
 
 def matrix_axes(frame: Frame, name: str) -> tuple[Index, ...]:
@@ -168,8 +174,8 @@ def regular_operands(frame: Frame, environment: Environment, sizes: Sequence[int
         return oriented_gate(frame, matrix_axes(frame, name), environment[name], sizes, axes)
 
     def nodes(name: str) -> Array:
-        array = jnp.moveaxis(input_nodes(frame, environment, name, sizes), len(sizes), 0)
-        return _oriented(directions, lambda _: array, 1)
+        array = heads_first(input_nodes(frame, environment, name, sizes), len(sizes))
+        return _oriented(directions, lambda k: array[min(k, array.shape[0] - 1)], 1)
 
     return Operands(
         gate("source", "out", *_own_terms(frame, "write")),
@@ -199,7 +205,7 @@ def ragged_operands(frame: Frame, environment: Environment, edges: int, line_edg
         return laid_out(frame, matrix_axes(frame, name), value, (count,), axes)
 
     def nodes(name: str) -> Array:
-        return jnp.moveaxis(input_nodes(frame, environment, name, (frame.nodes,)), 1, 0)[None]
+        return heads_first(input_nodes(frame, environment, name, (frame.nodes,)), 1)
 
     nothing = jnp.zeros((1, frame.scan.heads, 0, *(1,) * STATE_AXES), frame.dtype)
     return Operands(

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from stmlang.graph.shapes import Shape, output_heads, several
+from stmlang.graph.shapes import Shape, head_axes, output_heads, several
 from stmlang.nn.errors import (
     require_array,
     require_epsilon,
@@ -47,11 +47,11 @@ Scanning = Callable[[CompiledScan, Array, Array, Array, dict[str, Array], Array 
 
 
 class Projection(eqx.Module):
-    """`y = W x + b` onto `(head, width)`; `weight`: `(head, width, dim)`, `bias`: `(head, width)` or None. Where a node writes
-    or reads several times, onto `(head, term, width)`."""
+    """`y = W x + b` onto `(head, width)`; `weight`: `(head, width, dim)`, `bias`: `(head, width)` or None. Where each direction
+    has its own, or a node writes or reads several times, onto `(head, direction, term, width)`."""
 
-    weight: Float[Array, "head *term width dim"]
-    bias: Float[Array, "head *term width"] | None
+    weight: Float[Array, "head *axes width dim"]
+    bias: Float[Array, "head *axes width"] | None
 
     __hash__ = hash_of
     __eq__ = equal
@@ -60,7 +60,7 @@ class Projection(eqx.Module):
         self.weight = normal(key, (*shape, dim), gain=SMALL, dtype=dtype)
         self.bias = jnp.zeros(shape, dtype) if use_bias else None
 
-    def of(self, product: Float[Array, "*nodes head *term width"], dtype: str) -> Float[Array, "*nodes head *term width"]:
+    def of(self, product: Float[Array, "*nodes head *axes width"], dtype: str) -> Float[Array, "*nodes head *axes width"]:
         """`y` in a data type, from `W x`."""
         y = product.astype(dtype)
         return y if self.bias is None else y + behind(self.bias.astype(dtype), y.ndim)
@@ -69,7 +69,7 @@ class Projection(eqx.Module):
 class ScanLayer(eqx.Module):
     """The layer of a scan: projections, the gates that its spec declares, the scan, a norm for each head, a projection back.
 
-        q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v
+        q, k, v = W_q x + b_q, W_k x + b_k, W_v x + b_v           one of each for all directions, or as the spec says for each
         y       = W_out norm(scan(q / sqrt(key), k, v, gates(x, e)))
 
     One example a call, `x: (*nodes, dim)`; batches by `jax.vmap`. On trees, DAGs and products a spec may read edge features
@@ -147,9 +147,10 @@ class ScanLayer(eqx.Module):
         result = (output_heads(scan), *reads, scan.value)
         keys = jax.random.split(key, 5)
         self.op, self.dim, self.edge_dim = op, dim, edge_dim
-        self.query = Projection((scan.heads, *reads, scan.key), dim, use_bias=use_bias, dtype=dtype, key=keys[0])
-        self.key = Projection((scan.heads, *writes, scan.key), dim, use_bias=use_bias, dtype=dtype, key=keys[1])
-        self.value = Projection((scan.heads, *writes, scan.value), dim, use_bias=use_bias, dtype=dtype, key=keys[2])
+        query, keyed, value = (head_axes(scan, name) for name in ("q", "k", "v"))
+        self.query = Projection((*query, *reads, scan.key), dim, use_bias=use_bias, dtype=dtype, key=keys[0])
+        self.key = Projection((*keyed, *writes, scan.key), dim, use_bias=use_bias, dtype=dtype, key=keys[1])
+        self.value = Projection((*value, *writes, scan.value), dim, use_bias=use_bias, dtype=dtype, key=keys[2])
         self.leaves = Leaves(scan, dim, edge_dim, dtype=dtype, key=keys[3])
         self.norm = _norm(norm, result, eps, dtype)
         self.activation = None if gate is None else cast(Activation, word("gate", gate, get_args(Activation)))

@@ -126,7 +126,7 @@ def gating_matrix(
     method: Callable[[LineGraph], Floats] = gating_by_solve,
 ) -> Floats:
     """The gating matrix of a scan, `(*source nodes, *target nodes, head, [write], [read])`: directions added or side by side,
-    as the outputs.
+    as the outputs, and side by side where they have queries, keys or values of their own.
 
     Raises ValueError if a gate has a key or value index, or for wrong arrays.
     """
@@ -134,7 +134,8 @@ def gating_matrix(
         method(line_graph(scan, values, adds_direct(scan, number)))
         for number, values in enumerate(evaluate_gates(scan, dag, q, k, v, gates))
     ]
-    both = np.concatenate(by_direction, axis=2) if scan.combine == "concat" else np.sum(by_direction, axis=0)
+    apart = scan.combine == "concat" or (scan.own and len(by_direction) > 1)
+    both = np.concatenate(by_direction, axis=2) if apart else np.sum(by_direction, axis=0)
     return both.reshape(gating_shape(scan, dag))
 
 

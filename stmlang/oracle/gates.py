@@ -132,7 +132,7 @@ def evaluate_gates(
     evaluator: Callable[..., Evaluator] | None = None,
 ) -> tuple[DirectionGates, ...]:
     """The gates of every direction; `gates` holds an array for each leaf, by name. All directions share the query, key and
-    value of the first. `evaluator` may be another one than `Evaluator`.
+    value of the first, but for those of which each has its own. `evaluator` may be another one than `Evaluator`.
 
     Raises ValueError for a leaf that is missing or unknown, or an array of another shape than `stmlang.graph.shapes` says.
     """
@@ -153,10 +153,22 @@ def evaluate_gates(
             raise ValueError(f"no array for the leaf '{leaf.name}' of scan '{scan.name}'")
         leaves[leaf.name] = _checked(leaf.name, gates[leaf.name], leaf_shape(scan, dag, leaf))
     with np.errstate(all="ignore"):
-        evaluators = [(evaluator or Evaluator)(scan, dag, number, inputs, leaves) for number in range(len(scan.directions))]
+        evaluators = [
+            (evaluator or Evaluator)(scan, dag, number, inputs_of(scan, inputs, number), leaves)
+            for number in range(len(scan.directions))
+        ]
         by_direction = [direction.run() for direction in evaluators]
     first = by_direction[0]
-    return tuple(replace(values, query=first.query, key=first.key, value=first.value) for values in by_direction)
+    shared = {"query": first.query, "key": first.key, "value": first.value}
+    shared = {name: array for name, array in shared.items() if name[0] not in scan.own}
+    return tuple(replace(values, **shared) for values in by_direction)
+
+
+def inputs_of(scan: Scan, inputs: Mapping[str, Floats], number: int) -> dict[str, Floats]:
+    """The queries, keys and values of one direction, `(node, head, ...)`: of those that are its own an entry of the axis behind
+    the heads, if there are several directions."""
+    own = scan.own if len(scan.directions) > 1 else ()
+    return {name: array[:, :, number] if name in own else array for name, array in inputs.items()}
 
 
 def _checked(name: str, array: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:

@@ -11,10 +11,11 @@ A state is `(head, track, key, value)`. T and M are operators on it: an index wi
 as a matrix, and an axis that is not named is left alone. Reading sums over `track`. A source that does not name `track` is the
 same on all tracks; a direct term that does not is added once.
 
-Directions: each is a scan of its own over the same nodes. Summed, the direct term is added once, or in every direction if
-`direct` is directional; concatenated, each direction has its own. With `normalize` a column of ones is appended to V and
-carried in the states; its readout d divides the sum of all directions (concatenated: its own): `sum` gives `h / (d + 1e-10)`,
-`mlstm` gives `h / (max(|d|, 1) + eps e^m)`, with `m` the largest logarithm of a term that is read (`running_scale`).
+Directions: each is a scan of its own over the same nodes, with its own Q, K or V where these are not shared. Summed, the direct
+term is added once, or in every direction if `direct` is directional or one of Q, K, V is; concatenated, each direction has its
+own. With `normalize` a column of ones is appended to V and carried in the states; its readout d divides the sum of all
+directions (concatenated: its own): `sum` gives `h / (d + 1e-10)`, `mlstm` gives `h / (max(|d|, 1) + eps e^m)`, with `m` the
+largest logarithm of a term that is read (`running_scale`).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def reference(
 
 def adds_direct(scan: Scan, number: int) -> bool:
     """Whether a direction adds the direct term."""
-    return scan.combine == "concat" or number == 0 or scan.gate("direct").directional
+    return scan.combine == "concat" or number == 0 or scan.gate("direct").directional or bool(scan.own)
 
 
 def run(scan: Scan, values: DirectionGates, entering: Floats, add_direct: bool) -> tuple[Floats, Floats]:

@@ -21,6 +21,7 @@ from stmlang.program.log_stabilizer import Scale, rescale
 from stmlang.program.node_mask import Mask, filled, leaves_with_nodes, oriented, passing, silent
 from stmlang.program.program import Bundle, Program
 from stmlang.program.segments import Segments, borders, separated
+from stmlang.scan.scan import own_inputs
 
 
 class DirectionInputs(NamedTuple):
@@ -63,7 +64,7 @@ def direction_inputs(
         frame = Frame(scan, dag.ports, axes, dag.node_count, bundle.sites, program.accumulator, dag.regular or (), mask)
         leaves = {leaf.name: _leaf(program, leaf.name, gates[leaf.name], number) for leaf in scan.leaves}
         nodes = dag.node_shape if regular else (dag.node_count,)
-        flat = {name: jnp.reshape(array, (*nodes, *array.shape[len(dag.node_shape) :])) for name, array in inputs.items()}
+        flat = {name: _input(program, name, array, number) for name, array in inputs.items()}
         gate_context = place(frame, leaves, flat)
         environment = evaluate(gate_context, program.evaluated)
         heard = environment if mask is None else silent(environment, mask)
@@ -105,6 +106,17 @@ def _factors(program: Program, rank_one: RankOne, gate_context: Context, environ
     """The factors of the transition, as the facts name them."""
     out, into = (expression(gate_context, environment, factor) for factor in (rank_one.out_factor, rank_one.in_factor))
     return factored(gate_context.frame, out, into, program.dag.regular or (program.dag.edge_count,))
+
+
+def _input(program: Program, name: str, array: Array, bundle: int) -> Array:
+    """Query, key or value with a direction axis; on a ragged topology only its bundle's direction, all node axes made one."""
+    dag = program.dag
+    axis = len(dag.node_shape) + 1
+    if name not in own_inputs(program.scan):
+        array = jnp.expand_dims(array, axis)
+    elif dag.regular is None:
+        array = jax.lax.slice_in_dim(array, bundle, bundle + 1, axis=axis)
+    return array if dag.regular is not None else jnp.reshape(array, (-1, *array.shape[axis - 1 :]))
 
 
 def _leaf(program: Program, name: str, array: Array, bundle: int) -> Array:

@@ -20,7 +20,8 @@ def place(frame: Frame, leaves: Mapping[str, Array], inputs: Mapping[str, Array]
     """Leaves and inputs in the common layout.
 
     `leaves[name]` has the shape that `scan.Leaf` states, with a direction axis kept at size one where it has none; `inputs`
-    holds q: (*sites, head, [read], key), k: (*sites, head, [write], key) and v: (*sites, head, [write], value).
+    holds q: (*sites, head, direction, [read], key), k: (*sites, head, direction, [write], key) and v: (*sites, head, direction,
+    [write], value), the axis likewise.
     """
     return Context(
         frame,
@@ -53,10 +54,10 @@ def _place_leaf(frame: Frame, leaf: Leaf, array: Array) -> Value:
 
 def _place_input(frame: Frame, name: str, array: Array) -> Value:
     axes = [index for index in input_axes(name) if index in frame.terms or index not in TERM_INDICES]
-    lead = frame.site_axes + 1
+    lead = frame.site_axes + 2
     sizes = dict(zip(axes, array.shape[lead:], strict=True))
     tail = tuple(sizes.get(index, 1) for index in INDICES)
-    return Value(array.reshape(*array.shape[:lead], 1, *tail), "node")
+    return Value(array.reshape(*array.shape[:lead], *tail), "node")
 
 
 # --- gates and clauses -----------------------------------------------------------------------------------------------

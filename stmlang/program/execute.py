@@ -11,16 +11,18 @@ from stmlang.graph.shapes import gating_shape, output_shape, several, state_shap
 from stmlang.lower.contractions import contract
 from stmlang.lower.gates import squeezed, varies
 from stmlang.lower.mesh_axes import alike
-from stmlang.lower.operands import STATE_AXES, Operands, flip, input_nodes
+from stmlang.lower.operands import STATE_AXES, Operands, flip, heads_first, input_nodes
 from stmlang.lower.strategy import Call, Result
+from stmlang.lower.values import join
 from stmlang.program.direction_inputs import DirectionInputs, direction_inputs
 from stmlang.program.node_mask import Mask
+from stmlang.program.own_inputs import apart, gating_apart
 from stmlang.program.program import Bundle, Program
 from stmlang.program.segments import Segments
 from stmlang.program.states import LOG_SCALE, State, at_scale_one, entering_scales, entering_state, leaving_state
 from stmlang.program.terms import as_heads, gating_of_heads, of_heads
 from stmlang.scan.expression import DENSE_INDICES
-from stmlang.scan.scan import has_scale
+from stmlang.scan.scan import adds_direct_once, has_scale, own_inputs
 
 DENSE_AXES = len(DENSE_INDICES)
 """Of a gate as it is evaluated: those of writes and reads, and then those of the state."""
@@ -65,9 +67,13 @@ def run(
 
 def _evaluated(program: Program, call: Call) -> Result:
     """A call of the strategy: outputs `(direction, head, *nodes, [read], value)`."""
+
+    def evaluated(call: Call) -> Result:
+        return apart(program.scan, call, program.lowering.run) if own_inputs(program.scan) else program.lowering.run(call)
+
     if not program.one_each:
-        return program.lowering.run(call)
-    return of_heads(program.scan, program.lowering.run(as_heads(program.scan, call)))
+        return evaluated(call)
+    return of_heads(program.scan, evaluated(as_heads(program.scan, call)))
 
 
 def _with_direct(program: Program, lanes: list[DirectionInputs]) -> list[DirectionInputs]:
@@ -80,7 +86,7 @@ def _with_direct(program: Program, lanes: list[DirectionInputs]) -> list[Directi
         gate = gate.reshape(gate.shape[:-2])
     else:
         gate = jnp.broadcast_to(gate, (*gate.shape[:-2], scan.writes, scan.reads))
-    if program.scan.combine == "sum":
+    if program.scan.combine == "sum" and not own_inputs(scan):
         gate = gate.sum(0, keepdims=True)
     else:
         gate = jnp.broadcast_to(gate, (len(program.scan.directions), *gate.shape[1:]))
@@ -115,8 +121,8 @@ def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Arra
     nodes = program.dag.node_count
     direct = jnp.moveaxis(direct.reshape(*direct.shape[:2], nodes, *direct.shape[-2:]), 2, -1)
     diagonal = jnp.eye(nodes, dtype=matrix.dtype)[None, None, None, None] * direct[..., None, :]
-    concatenated = scan.combine == "concat"
-    matrix = (matrix + diagonal).reshape(-1, *matrix.shape[2:]) if concatenated else matrix.sum(0) + diagonal.sum(0)
+    summed = scan.combine == "sum" and not own_inputs(scan)
+    matrix = matrix.sum(0) + diagonal.sum(0) if summed else (matrix + diagonal).reshape(-1, *matrix.shape[2:])
     return jnp.moveaxis(matrix, (-2, -1), (0, 1)).reshape(shape)
 
 
@@ -129,7 +135,10 @@ def _formed(program: Program, lanes: Sequence[DirectionInputs]) -> Array:
         call = Call([lane.context], [lane.tables], [lane.operands], None, False, False)
         if program.one_each:
             call = as_heads(program.scan, call)
-        matrices.append(make(lane.context, lane.tables, call.operands[0]))
+        if own_inputs(program.scan):
+            matrices.append(gating_apart(program.scan, call, make))
+        else:
+            matrices.append(make(lane.context, lane.tables, call.operands[0]))
     return gating_of_heads(program.scan, jnp.concatenate(matrices))
 
 
@@ -158,7 +167,7 @@ def _read_of_units(program: Program, lanes: Sequence[DirectionInputs]) -> Array:
 def _direct(program: Program, lanes: Sequence[DirectionInputs]) -> Array:
     """The direct gate as `(direction, head, *nodes, write, read, *state)`, the last axes of size one where it does not vary
     along them: one entry where it is the same for all directions."""
-    once = program.scan.combine == "sum" and not program.scan.gate("direct").directional
+    once = adds_direct_once(program.scan)
     return jnp.concatenate([_direct_of(program, lane) for lane in (lanes[:1] if once else lanes)])
 
 
@@ -180,18 +189,25 @@ def _numbers(gate: Array) -> Array:
     return gate.reshape(gate.shape[:-STATE_AXES])
 
 
-def _direct_term(program: Program, lane: DirectionInputs, gate: Array) -> Array:
+def _direct_term(program: Program, lanes: Sequence[DirectionInputs], gate: Array) -> Array:
     """`sum over k and writes w of q[k] D[w, k, v] k[w, k] v[w, v]`, `(direction, head, *nodes, [read], value)`."""
     scan, nodes = program.scan, program.dag.node_shape
     sites = nodes if program.dag.regular is not None else (program.dag.node_count,)
-    query, key, value = (input_nodes(lane.frame, lane.environment, name, sites) for name in ("q", "k", "v"))
+    axis = len(sites) + 1
+
+    def of_directions(name: str) -> Array:
+        """An input of all directions, `(*sites, head, direction or 1, ...)`."""
+        own = lanes if name in own_inputs(scan) else lanes[:1]
+        return join([input_nodes(lane.frame, lane.environment, name, sites) for lane in own], axis)
+
+    query, key, value = (of_directions(name) for name in ("q", "k", "v"))
     if scan.normalize != "none":
         value = jnp.concatenate([value, jnp.ones((*value.shape[:-1], 1), value.dtype)], axis=-1)
     letters = varies(gate)
 
     def laid(array: Array) -> Array:
-        """An array of nodes with its heads in front."""
-        return jnp.moveaxis(array, len(sites), 0).reshape(scan.heads, *nodes, *array.shape[len(sites) + 1 :])
+        """An array of nodes with directions and heads in front."""
+        return heads_first(array, len(sites)).reshape(array.shape[axis], scan.heads, *nodes, *array.shape[axis + 1 :])
 
     if scan.writes > 1 or scan.reads > 1:
         query, key, value = map(laid, (query, key, value))
@@ -221,7 +237,7 @@ def combined(program: Program, lanes: Sequence[DirectionInputs], outputs: Array)
     if summed:
         outputs = jnp.squeeze(outputs, 0)
     if not lanes[0].operands.with_direct:
-        direct = _direct_term(program, lanes[0], _direct(program, lanes))
+        direct = _direct_term(program, lanes, _direct(program, lanes))
         outputs = outputs + (direct.sum(0) if summed else direct)
     if not summed:
         outputs = outputs.reshape(-1, *outputs.shape[2:])

@@ -108,7 +108,8 @@ class Program:
     @property
     def one_each(self) -> bool:
         """Whether the strategy knows one write and one read a node, and the scan has more."""
-        return self.contexts[0].problem.scan is not self.scan
+        seen = self.contexts[0].problem
+        return (seen.writes, seen.reads) != (self.scan.writes, self.scan.reads)
 
     @cached_property
     def tables(self) -> tuple[Bundle, ...]:

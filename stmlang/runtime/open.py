@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Int
 
 from stmlang.compiler import Call, Request
 from stmlang.cost.problem import unbound_error
+from stmlang.graph.shapes import query_axes
 from stmlang.log import CACHE
 from stmlang.program.states import State
 from stmlang.runtime.attributes import missing, only_compiled
@@ -181,7 +182,7 @@ class OpenScan:
 
     def step(self, state: Any, q: Array, k: Array, v: Array, gates: Mapping[str, Array], **options: Any) -> tuple[Array, Any]:
         """As `CompiledScan.step`, with the sizes of `q`: sequences of any length need none."""
-        return self.stream(*_shape(q)[:-2]).step(state, q, k, v, gates, **options)
+        return self.stream(*self._nodes(q)).step(state, q, k, v, gates, **options)
 
     def final_state(self, state: Any, nodes: Sequence[int] = ()) -> State:
         """As `CompiledScan.final_state`."""
@@ -208,7 +209,11 @@ class OpenScan:
         return self._for(q).reference(q, k, v, gates, initial, declared)
 
     def _for(self, q: Any) -> CompiledScan:
-        return self.at(_shape(q)[:-2])
+        return self.at(self._nodes(q))
+
+    def _nodes(self, q: Any) -> tuple[int, ...]:
+        """The axes of a query's array that are those of nodes."""
+        return _shape(q)[: -len(query_axes(self.scan))]
 
     def __getattr__(self, name: str) -> Any:
         if not only_compiled(self, name):

@@ -26,6 +26,8 @@ DENSE_INDICES: tuple[Index, ...] = TERM_INDICES + STATE_INDICES
 BOUND_INDICES: tuple[Index, ...] = ("key''", "track''")
 """What only sums inside of an equation run over, as in a product of matrices: no gate and no leaf has them."""
 
+InputName = Literal["q", "k", "v"]
+
 
 def ordered(indices: set[Index]) -> tuple[Index, ...]:
     """A set of indices in the order of `INDICES`, bound ones last."""
@@ -98,7 +100,7 @@ class InputRef:
     """The layer's query, key or value as given, before any redefinition; `bind` renames its indices: that of the state, and in
     front of it, where the spec's head says `writes` or `reads`, `write` (of k and v) or `read` (of q)."""
 
-    name: Literal["q", "k", "v"]
+    name: InputName
     bind: tuple[Bind, ...]
     span: Span = field(compare=False, repr=False)
 

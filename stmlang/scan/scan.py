@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
-from stmlang.scan.expression import Expr, Index
+from stmlang.scan.expression import Expr, Index, InputName
 from stmlang.scan.topology import Regular, Topology
 from stmlang.source import short
 from stmlang.source.span import Span
@@ -99,7 +99,8 @@ class Scan:
 
     `gates` are in dependency order and always hold `source`, `transition`, `mark` and `direct`, and `q`, `k`, `v` where the
     spec redefines them. `heads`, `key`, `value`, `track` are sizes; `track` is 1 unless a gate has the index. `writes` is how
-    many keys and values a node has, `reads` how many queries and outputs; they are 1 unless the head of the spec says.
+    many keys and values a node has, `reads` how many queries and outputs; they are 1 unless the head of the spec says. `own`
+    names the inputs among `q`, `k`, `v`, in this order, of which each direction has one of its own (`own_inputs`).
     `epsilon` is that of `normalize mlstm`, added at the scale of the largest term so far.
 
     Invariants (`stmlang.check.invariants` asserts them): every reference is to an earlier gate or a leaf; a gate's clauses have
@@ -122,6 +123,7 @@ class Scan:
     writes: int = 1
     reads: int = 1
     epsilon: float = 0.0
+    own: tuple[InputName, ...] = ()
 
     __pdoc__ = short.text
 
@@ -145,6 +147,18 @@ class Scan:
             if leaf.name == name:
                 return leaf
         raise KeyError(name)
+
+
+def own_inputs(scan: Scan) -> tuple[InputName, ...]:
+    """The inputs of which each direction has one of its own: their arrays have an axis of directions behind that of heads. Of a
+    single direction there is none."""
+    return scan.own if len(scan.directions) > 1 else ()
+
+
+def adds_direct_once(scan: Scan) -> bool:
+    """Whether one direct term is added for all directions: where these are summed and share the gate and all that it is
+    applied to."""
+    return scan.combine == "sum" and not scan.gate("direct").directional and not own_inputs(scan)
 
 
 def has_scale(scan: Scan) -> bool:

@@ -217,7 +217,7 @@ def show_scan(scan: Scan) -> str:
         f"scan {scan.name}",
         f"    topology    {show_topology(scan.topology)}",
         f"    sizes       heads = {scan.heads}, key = {scan.key}, value = {scan.value}, track = {scan.track}{_terms(scan)}",
-        f"    directions  {directions}{' concat' if scan.combine == 'concat' else ''}",
+        f"    directions  {directions}{_own(scan)}{' concat' if scan.combine == 'concat' else ''}",
         f"    stabilize   {scan.stabilize.value}",
         f"    normalize   {scan.normalize}{f'(eps = {show_number(scan.epsilon)})' if scan.epsilon else ''}",
         "leaves",
@@ -231,6 +231,11 @@ def show_scan(scan: Scan) -> str:
 def _terms(scan: Scan) -> str:
     """How often nodes write and read, where it is not once."""
     return "".join(f", {name} = {size}" for name, size in (("writes", scan.writes), ("reads", scan.reads)) if size > 1)
+
+
+def _own(scan: Scan) -> str:
+    """The inputs of which each direction has one of its own."""
+    return f" own {' '.join(scan.own)}" if scan.own else ""
 
 
 def show_direction(direction: Direction, names: list[str]) -> str:

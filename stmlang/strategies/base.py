@@ -88,8 +88,8 @@ def plain_strategy(
 
 
 def seen_by(strategy: AnyStrategy, problem: Problem) -> Problem:
-    """The problem that a strategy is given."""
-    return problem if strategy.offers.several else problem.one_each
+    """The problem that a strategy is given: none knows directions with inputs of their own."""
+    return problem.apart if strategy.offers.several else problem.apart.one_each
 
 
 def refusal(strategy: AnyStrategy, problem: Problem) -> str | None:

@@ -136,6 +136,19 @@ def test_mamba_nd() -> None:
     close(h, np.stack(rows))
 
 
+def test_vim() -> None:
+    q, k, v, gates, h = run("chain/vim", patches=TIME)
+    rows = np.zeros(h.shape)
+    for way, order in enumerate((range(TIME), range(TIME - 1, -1, -1))):
+        state = np.zeros((2, 3, 2))
+        for t in order:
+            dt = softplus(gates["dt"][t, :, way])[:, None]
+            written = k[t, :, way, :, None] * (dt * v[t, :, way][:, None])
+            state = np.exp(-dt * np.exp(gates["rate"][:, way])) * state + written
+            rows[t] += np.einsum("hk,hkv->hv", q[t, :, way], state)
+    close(h, rows)
+
+
 def test_mamba2d() -> None:
     """The authors' cases: the first pixel, the first row, the first column, and the others."""
     q, _, v, gates, h = run("grid/mamba2d", rows=4, cols=3)

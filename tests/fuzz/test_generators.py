@@ -120,6 +120,14 @@ def test_nodes_write_and_read_once_and_several_times() -> None:
     assert "writes = 1" in "".join(trial.text for trial, _ in drawn())
 
 
+def test_inputs_of_directions() -> None:
+    """Each direction has its own, some or all, or they share them; added up and side by side."""
+    several = [scan for scan in scans() if len(scan.directions) > 1]
+    assert {(name in scan.own, scan.combine) for scan in several for name in "qkv"} == {
+        (own, combine) for own in (True, False) for combine in ("sum", "concat")
+    }
+
+
 def test_every_verdict_of_stability_is_reached() -> None:
     assert {op.facts.verdict.kind for _, op in drawn()} == set(get_args(Kind))
 

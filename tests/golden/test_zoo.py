@@ -132,6 +132,30 @@ def mamba(given: Arrays) -> Arrays:
     return {"y": y[None], "last_state": final.T[None]}
 
 
+def vim(given: Arrays) -> Arrays:
+    """Both directions in one scan, the same gate behind each, and the mean of the two; and what either gives by itself."""
+    op = compiled("std:chain/vim", heads=1, key=8, value=6, patches=24)
+
+    def both(name: str) -> Array:
+        """`[1, index, node]` of each direction as `(node, head, direction, index)`."""
+        return jnp.stack([given[f"{name}_{way}"][0].T[:, None] for way in "fb"], axis=2)
+
+    bias = jnp.stack([given[f"dtbias_{way}"] for way in "fb"])
+    rate = jnp.stack([jnp.log(-given[f"A_{way}"]).T for way in "fb"])[None]
+    gates = {"dt": both("delta") + bias, "rate": rate}
+    u, gate = both("u"), jax.nn.silu(given["z"])
+    skip = jnp.stack([given[f"D_{way}"] for way in "fb"]) * u
+
+    def behind(h: Array, *ways: int) -> Array:
+        return (h + sum(skip[:, :, way] for way in ways))[:, 0].T[None] * gate
+
+    h = op(both("C"), both("B"), u, gates)
+    single = {way: u.at[:, :, 1 - number].set(0) for number, way in enumerate("fb")}
+    alone = {way: op(both("C"), both("B"), values, gates) for way, values in single.items()}
+    each = {f"y_{way}": behind(h, number) for number, (way, h) in enumerate(alone.items())}
+    return {"y": behind(h, 0, 1) / 2, **each}
+
+
 def v2m(given: Arrays) -> Arrays:
     """Twenty rows, then twenty columns, each by itself."""
     text = open_spec("std:chain/v2m").source.text
@@ -223,6 +247,7 @@ CASES: Mapping[str, Callable[[Arrays], Arrays]] = {
     "retnet": retnet,
     "retnet_init": retnet,
     "mamba1": mamba,
+    "vim": vim,
     "v2m": v2m,
     "2dmamba": mamba_2d,
     "deltanet": deltanet,

@@ -22,7 +22,7 @@ RANK_ONE = "rank one"
 CLOSED = "zero at [out = cols, in = rows]"
 TRACKING = "on the axis track, with u = normal[track], strength = bend"
 CONSTANT = "one impulse response tells everything"
-SIZES = {"rows": 14, "cols": 14, "planes": 6, "depth": 6, "time": 1024}
+SIZES = {"rows": 14, "cols": 14, "planes": 6, "depth": 6, "time": 1024, "patches": 196}
 
 PATHS: dict[str, tuple[str, str]] = {
     "plstm/chain": ("proved P", "linear"),
@@ -46,6 +46,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "chain/deltaproduct": ("identity - u u^T * strength", "delta"),
     "chain/hgrn": ("varies along value", "walk"),
     "chain/rwkv6": ("varies along key", "linear"),
+    "chain/vim": ("transition  [0, 1] or undefined  varies along key, value", "walk"),
 }
 """The fact, as `explain` words it, and the strategy, with gradients and mostly forward."""
 FORWARD = {

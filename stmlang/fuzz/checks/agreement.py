@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
 from stmlang.graph.shapes import output_shape
 from stmlang.oracle.dense import gating_by_paths, gating_matrix, solved
 from stmlang.oracle.functions import Floats
-from stmlang.oracle.gates import evaluate_gates
+from stmlang.oracle.gates import DirectionGates, evaluate_gates
 from stmlang.oracle.recurrence import apart, normalized, scales, with_ones
+from stmlang.scan.scan import own_inputs
 from stmlang.strategies.registry import reference_strategy
 
 FEW_EDGES, FEW_PATHS = 300, 3000
@@ -54,15 +55,18 @@ def _paths(sample: Point) -> Iterator[Comparison]:
     at = sample.at
     matrix = gating_matrix(sample.scan, sample.dag, at.q, at.k, at.v, at.gates, gating_by_paths)
     every = evaluate_gates(sample.scan, sample.dag, at.q, at.k, at.v, at.gates)
-    values = every[0]
-    nodes, repeat = sample.dag.node_count, len(sample.scan.directions) if sample.scan.combine == "concat" else 1
+    nodes, concatenated = sample.dag.node_count, sample.scan.combine == "concat"
+    each = every if concatenated or own_inputs(sample.scan) else every[:1]
 
-    def heads(array: Floats) -> Floats:
-        return np.tile(apart(array), (1, repeat, 1, 1))
+    def heads(pick: Callable[[DirectionGates], Floats]) -> Floats:
+        return np.concatenate([apart(pick(values)) for values in each], axis=1)
 
-    query, key, value = heads(values.query), heads(values.key), heads(with_ones(sample.scan, values.value))
+    query, key = heads(lambda values: values.query), heads(lambda values: values.key)
+    value = heads(lambda values: with_ones(sample.scan, values.value))
     gating = matrix.reshape(nodes, nodes, query.shape[1], sample.scan.writes, sample.scan.reads)
     h = np.einsum("mhrk,nhwk,nmhwr,nhwv->mhrv", query, key, gating, value, optimize=True)
+    if not concatenated:
+        h = h.reshape(nodes, len(each), sample.scan.heads, *h.shape[2:]).sum(axis=1)
     h = normalized(sample.scan, h, scales(sample.scan, every)).reshape(output_shape(sample.scan, sample.dag))
     yield Comparison("result by paths", h, sample.result.h, sample.allowed.h)
 

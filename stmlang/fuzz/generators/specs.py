@@ -269,7 +269,8 @@ def _directions(writer: Writer) -> str:
     if word == "senses":
         chosen = writer.senses(min(3, most))
         word = ", ".join(" ".join(f"{sign}{port}" for sign, port in zip(signs, layout.ports, strict=True)) for signs in chosen)
-    return word and f"directions {word}{' concat' if writer.maybe() else ''}"
+    own = writer.subset(("q", "k", "v")) if writer.pick((False, False, True)) else ()
+    return word and f"directions {word}{' '.join(('', 'own', *own)) if own else ''}{' concat' if writer.maybe() else ''}"
 
 
 def _settings(writer: Writer, style: Style) -> list[str]:

@@ -171,8 +171,12 @@ def single(instance: Instance, number: int) -> Instance:
         else instance.given.leaves[leaf.name]
         for leaf in scan.leaves
     }
+    axis = len(instance.dag.node_shape) + 1
+    inputs = {
+        name: np.take(array, number, axis) if name in scan.own else array for name, array in instance.given.inputs.items()
+    }
     alone = replace(scan, directions=(scan.directions[number],))
-    return Instance(alone, instance.dag, replace(instance.given, leaves=leaves, initial=(instance.given.initial[number],)))
+    return Instance(alone, instance.dag, Given(inputs, leaves, (instance.given.initial[number],)))
 
 
 def direction_axis(dag: DAG, leaf: Leaf) -> int:

@@ -30,7 +30,7 @@ from stmlang.fuzz.relations.subject import Subject, another, evaluate, one_direc
 from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way, ways
 from stmlang.graph.dag import OPEN
 from stmlang.scan.expression import Expr, InputRef, Number, Product, Sum, inside
-from stmlang.scan.scan import Leaf, Scan
+from stmlang.scan.scan import Leaf, Scan, adds_direct_once
 
 # --- parts
 
@@ -131,7 +131,7 @@ def sum_of_directions(trial: Trial, way: Way) -> Finding | None:
     if scan.combine == "sum" and scan.normalize != "none":
         raise NotApplicable("a quotient of sums is no sum")
     alone = [single(instance, number) for number in range(count)]
-    if scan.combine == "sum" and not scan.gate("direct").directional:
+    if adds_direct_once(scan):
         alone = [alone[0], *(replace(single, scan=_without_direct(single.scan)) for single in alone[1:])]
     each = [evaluate(single, way) for single in alone]
     results = [outcome.h for outcome in each]

@@ -169,8 +169,8 @@ INDICES: dict[str, tuple[str, str]] = {
     ),
     "STM2038": (
         "inputs per direction",
-        "Directions share `q`, `k` and `v`. What a redefinition of one rests on cannot at the same time have a value for "
-        "each direction.",
+        "Directions share `q`, `k` and `v`, but for those that `own` names, as `directions both own k` does. What the "
+        "redefinition of a shared one rests on cannot have a value for each direction.",
     ),
     "STM2039": (
         "tracks",
