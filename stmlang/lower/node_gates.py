@@ -38,3 +38,42 @@ class LocalGates:
     shared: Mapping[str, Float[Array, "head direction *indices"]]
     at: Callable[[Values, Values], NodeGates]
     adds_direct: bool
+
+
+def in_lanes(
+    local: LocalGates, rank: int, merged: Callable[[Array, int], Array], apart: Callable[[Array], Array]
+) -> LocalGates:
+    """The gates with other axes than those of heads and directions. `merged(array, sites)` makes them of these two, which stand
+    behind so many axes of nodes, and `apart` these two of them where there are none; nodes have `rank` axes."""
+    return LocalGates(
+        {name: merged(array, rank) for name, array in local.nodes.items()},
+        {name: merged(array, 0) for name, array in local.shared.items()},
+        partial(_at_lanes, local.at, partial(merged, sites=0), apart),
+        local.adds_direct,
+    )
+
+
+def _at_lanes(
+    at: Callable[[Values, Values], NodeGates],
+    merged: Callable[[Array], Array],
+    apart: Callable[[Array], Array],
+    values: Values,
+    shared: Values,
+) -> NodeGates:
+    """The gates of a node. Those that are one array stay one."""
+    gates = at(*({name: apart(array) for name, array in arrays.items()} for arrays in (values, shared)))
+    lanes: dict[int, Array] = {}
+
+    def each(gate: AtPort) -> AtPort:
+        if gate is None:
+            return None
+        if id(gate) not in lanes:
+            lanes[id(gate)] = merged(gate)
+        return lanes[id(gate)]
+
+    return NodeGates(
+        tuple(map(each, gates.source)),
+        tuple(tuple(map(each, row)) for row in gates.transition),
+        tuple(map(each, gates.mark)),
+        each(gates.direct),
+    )

@@ -11,6 +11,7 @@ from stmlang.cost.roofline import Estimate
 from stmlang.cost.settings import ConfigValue, Settings, settings_dict
 from stmlang.cost.target import Target
 from stmlang.plan.tuned import Measured
+from stmlang.scan.scan import own_inputs
 from stmlang.source import short
 
 
@@ -35,6 +36,8 @@ class Circumstances:
     memory_limit: int
     writes: int = 1
     reads: int = 1
+    own: str = ""
+    """The inputs of which each direction has one of its own, as a spec says them: `q k v`."""
 
     @classmethod
     def of(cls, problem: Problem, target: Target) -> Circumstances:
@@ -57,6 +60,7 @@ class Circumstances:
             memory_limit=memory_limit(problem, target),
             writes=scan.writes,
             reads=scan.reads,
+            own=" ".join(own_inputs(scan)),
         )
 
 

@@ -48,10 +48,11 @@ def _scan_text(circumstances: Circumstances) -> str:
     sizes = f"{count(circumstances.heads, 'head')}, key {circumstances.key}, value {circumstances.value}" + "".join(
         f", {name} {size}" for name, size in several.items() if size > 1
     )
+    own = f" with own {circumstances.own}" if circumstances.own else ""
     return (
         f"scan {circumstances.scan}: {count(circumstances.nodes, 'node')}{shape}, {count(circumstances.edges, 'edge')}, "
         f"{count(circumstances.line_edges, 'line edge')}, {count(circumstances.levels, 'level')}\n"
-        f"  {sizes}, {count(circumstances.directions, 'direction')}, {circumstances.dtype}, {circumstances.mode}, "
+        f"  {sizes}, {count(circumstances.directions, 'direction')}{own}, {circumstances.dtype}, {circumstances.mode}, "
         f"batch {circumstances.batch}, memory limit {units.size(circumstances.memory_limit)}"
     )
 

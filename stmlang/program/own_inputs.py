@@ -9,13 +9,12 @@ Heads are `(direction, head)`, the latter running fastest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from stmlang.lower.node_gates import AtPort, LocalGates, NodeGates, Values
+from stmlang.lower.node_gates import LocalGates, in_lanes
 from stmlang.lower.operands import Operands, flip
 from stmlang.lower.strategy import Call, LoweringContext, Result, Tables
 from stmlang.scan.scan import Scan
@@ -84,50 +83,24 @@ def _merged_operands(scan: Scan, operands: Operands) -> Operands:
     local, direct = operands.local, operands.direct
     arrays = operands._replace(local=None, direct=None if direct is None else _declared(scan, direct, 0))
     merged = jax.tree.map(_merged, arrays)
-    return merged._replace(local=None if local is None else _merged_local(scan, operands.value.ndim - 3, local))
+    if local is None:
+        return merged
+    directions, heads, *nodes, _ = operands.value.shape
+    return merged._replace(local=_merged_local(directions, heads, len(nodes), local))
 
 
 # --- gates that nodes evaluate ---------------------------------------------------------------------------------------
 
 
-def _merged_local(scan: Scan, rank: int, local: LocalGates) -> LocalGates:
+def _merged_local(directions: int, heads: int, rank: int, local: LocalGates) -> LocalGates:
     """Gates whose values, `(*nodes, head, direction, ...)`, have one axis of lanes and one of a single direction."""
-
-    lanes = scan.heads * len(scan.directions)
 
     def merged(array: Array, sites: int) -> Array:
         lead, rest = array.shape[:sites], array.shape[sites + 2 :]
-        whole = jnp.broadcast_to(array, (*lead, scan.heads, len(scan.directions), *rest))
-        return jnp.swapaxes(whole, sites, sites + 1).reshape(*lead, lanes, 1, *rest)
-
-    return LocalGates(
-        {name: merged(array, rank) for name, array in local.nodes.items()},
-        {name: merged(array, 0) for name, array in local.shared.items()},
-        partial(_at_lanes, scan, local.at),
-        local.adds_direct,
-    )
-
-
-def _at_lanes(scan: Scan, at: Callable[[Values, Values], NodeGates], values: Values, shared: Values) -> NodeGates:
-    """The gates of a node. Those that are one array stay one."""
+        whole = jnp.broadcast_to(array, (*lead, heads, directions, *rest))
+        return jnp.swapaxes(whole, sites, sites + 1).reshape(*lead, directions * heads, 1, *rest)
 
     def apart(array: Array) -> Array:
-        return jnp.swapaxes(array.reshape(len(scan.directions), scan.heads, *array.shape[2:]), 0, 1)
+        return jnp.swapaxes(array.reshape(directions, heads, *array.shape[2:]), 0, 1)
 
-    lanes: dict[int, Array] = {}
-
-    def merged(gate: AtPort) -> AtPort:
-        if gate is None:
-            return None
-        if id(gate) not in lanes:
-            whole = jnp.broadcast_to(gate, (scan.heads, len(scan.directions), *gate.shape[2:]))
-            lanes[id(gate)] = jnp.swapaxes(whole, 0, 1).reshape(-1, 1, *gate.shape[2:])
-        return lanes[id(gate)]
-
-    gates = at(*({name: apart(array) for name, array in arrays.items()} for arrays in (values, shared)))
-    return NodeGates(
-        tuple(map(merged, gates.source)),
-        tuple(tuple(map(merged, row)) for row in gates.transition),
-        tuple(map(merged, gates.mark)),
-        merged(gates.direct),
-    )
+    return in_lanes(local, rank, merged, apart)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from stmlang.lower.node_gates import LocalGates, in_lanes
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import Call, EdgeStates, Result
 from stmlang.scan.scan import Scan
@@ -60,18 +61,32 @@ def _operands(scan: Scan, operands: Operands) -> Operands:
         whole = array.reshape(*lead, *sizes, *array.shape[array.ndim - tail :])
         return _lanes(scan, jnp.moveaxis(whole, (len(lead), len(lead) + 1), (3, 2)))
 
-    direct = operands.direct
+    direct, local = operands.direct, operands.local
     return Operands(
-        source=of_term(operands.source, STATE_AXES, write, False),
+        source=of_term(operands.source, STATE_AXES, write and local is None, False),
         transition=shared(operands.transition),
-        mark=of_term(operands.mark, STATE_AXES, False, read),
+        mark=of_term(operands.mark, STATE_AXES, False, read and local is None),
         query=of_term(operands.query, 1, False, read),
         key=of_term(operands.key, 1, write, False),
         value=of_term(operands.value, 1, write, False),
         factors=jax.tree.map(shared, operands.factors),
         deltas=jax.tree.map(shared, operands.deltas),
+        local=None if local is None else _repeated(scan, operands.value.ndim - 3 - write, local),
         direct=None if direct is None else of_term(direct, 0, True, True),
     )
+
+
+def _repeated(scan: Scan, rank: int, local: LocalGates) -> LocalGates:
+    """Gates that nodes evaluate, which are the same for all reads and writes."""
+    terms = scan.reads * scan.writes
+
+    def merged(array: Array, sites: int) -> Array:
+        return jnp.repeat(jnp.broadcast_to(array, (*array.shape[:sites], scan.heads, *array.shape[sites + 1 :])), terms, sites)
+
+    def apart(array: Array) -> Array:
+        return array[::terms]
+
+    return in_lanes(local, rank, merged, apart)
 
 
 def _lanes(scan: Scan, array: Float[Array, "direction head #read #write *rest"]) -> Float[Array, "direction lane *rest"]:

@@ -101,6 +101,7 @@ CASES = (
     Case("grid 3x4 constant", SQUARE.format(3, 4), CONSTANT + ALL + NONE, impulse((3, 2))),
     Case("grid 3x2 mamba", SQUARE.format(3, 2), MAMBA_2D + ALL, (*ANY, *walk(2))),
     Case("grid 2x3 key turn", SQUARE.format(2, 3), KEY_TURN.format("cols", "rows") + TWO + NONE, (*CORNERS, *walk(1))),
+    Case("grid 2x3 key writes", SQUARE.format(2, 3), KEY_TURN.format("cols", "rows") + ALL + NONE, CORNERS, writes=2, reads=2),
     Case("grid 3x2 matrix", SQUARE.format(3, 2), MATRIX + TWO + NONE, (*ANY, *walk(3))),
     Case("grid 3x2 overwrite", SQUARE.format(3, 2), OVERWRITE_EDGES + TWO + NONE, SYSTEM),
     Case(
