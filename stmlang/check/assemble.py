@@ -12,8 +12,9 @@ from stmlang.check.headers import Declared
 from stmlang.check.implied import Implied
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
+from stmlang.check.steps import check_steps, stepped_leaf, without_steps
 from stmlang.check.vocabulary import CORE, INPUTS, SIZES
-from stmlang.scan.expression import Degree, InputName, InputRef, Neighbour, Number, inside
+from stmlang.scan.expression import STEP, Degree, Expr, InputName, InputRef, Neighbour, Number, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology
 from stmlang.source.advice import Advice
@@ -51,6 +52,8 @@ def finish(problems: Problems, draft: Draft) -> Scan | None:
     clauses = finite(problems, {name: _written(draft, name) for name in order})
     directional = _directional(draft, order)
     _check_shared(problems, draft, directional)
+    if draft.topology is not None and draft.sizes is not None and draft.sizes["steps"] > 1:
+        check_steps(problems, draft.topology, draft.modes, draft.item.name.span)
     if problems.failed or draft.topology is None or draft.sizes is None:
         return None
     live = reached(draft.uses, (*CORE, *INPUTS))
@@ -59,10 +62,13 @@ def finish(problems: Problems, draft: Draft) -> Scan | None:
             note = "it is left out, with the leaves in it"
             help = _meant(problems, draft, name, clauses[name])
             problems.warn("STM1034", f"nothing uses the gate `{name}`", draft.declared[name].name.span, note, help=help)
-    gates = tuple(_gate(draft, name, clauses[name], name in directional) for name in order if name in live)
+    known: dict[int, tuple[Expr, Expr]] = {}
+    gates = tuple(_gate(draft, name, clauses[name], name in directional, known) for name in order if name in live)
     varying = _varying(draft)
     leaves = tuple(
-        replace(leaf, directional=gate.name in varying) for gate in gates for leaf in draft.leaves.get(gate.name, ())
+        replace(stepped_leaf(leaf, draft.sizes["steps"]), directional=gate.name in varying)
+        for gate in gates
+        for leaf in draft.leaves.get(gate.name, ())
     )
     return Scan(
         name=draft.item.name.text,
@@ -100,11 +106,12 @@ def _written(draft: Draft, name: str) -> tuple[Clause, ...]:
     return draft.clauses.get(name, ()) if implied is None else (Clause((), implied.value),)
 
 
-def _gate(draft: Draft, name: str, clauses: tuple[Clause, ...], directional: bool) -> Gate:
+def _gate(draft: Draft, name: str, clauses: tuple[Clause, ...], directional: bool, known: dict[int, tuple[Expr, Expr]]) -> Gate:
     implied = draft.implied.get(name)
     header = draft.declared[name].header if implied is None else implied.header
     assert header is not None, "a scan without errors has no broken gate"
-    return Gate(name, header.indices, clauses, directional, header.span)
+    own = tuple(replace(clause, value=without_steps(clause.value, known)) for clause in clauses)
+    return Gate(name, tuple(index for index in header.indices if index != STEP), own, directional, header.span)
 
 
 # --- directions

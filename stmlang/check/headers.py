@@ -11,7 +11,7 @@ from stmlang.check.typing.context import Context
 from stmlang.check.typing.indices import index_word, is_state, pinned_place, pinned_port
 from stmlang.check.typing.scope import Header
 from stmlang.check.vocabulary import ALLOWED, CORE, INPUT_INDEX, RESERVED, input_indices, known_indices
-from stmlang.scan.expression import BOUND_INDICES, INDICES, PORT_INDICES, Index
+from stmlang.scan.expression import BOUND_INDICES, PORT_INDICES, WRITTEN_INDICES, Index
 from stmlang.source.advice import Advice, replaced
 from stmlang.source.advice import written as written_as
 from stmlang.source.diagnostic import Label
@@ -77,7 +77,7 @@ def _header(context: Context, equation: tree.Equation) -> Header | None:
 
 
 def _indices(context: Context, equation: tree.Equation) -> tuple[Index, ...] | None:
-    pins: list[Index] = [index for index in PORT_INDICES if index in ALLOWED.get(equation.target.text, INDICES)]
+    pins: list[Index] = [index for index in PORT_INDICES if index in ALLOWED.get(equation.target.text, WRITTEN_INDICES)]
     words: list[Index | None] = [index_word(context, entry.index, pins) for entry in equation.indices]
     written = [entry.index.text for entry in equation.indices]
     for place, entry in enumerate(equation.indices):
@@ -93,7 +93,7 @@ def _twice(context: Context, gate: str, entry: tree.IndexUse, written: list[str]
     index = entry.index.text
     twin = _TWINS.get(index)
     note, help = "each index of a gate is another one", "leave it away"
-    if twin is not None and twin in ALLOWED.get(gate, INDICES) and twin not in written and entry.port is None:
+    if twin is not None and twin in ALLOWED.get(gate, WRITTEN_INDICES) and twin not in written and entry.port is None:
         rows = f"`{gate}[{index}, {twin}]`" if not index.endswith("'") else f"`{gate}[{twin}, {index}]`"
         meaning = "a matrix has a row and a column index" if index not in PORT_INDICES else "a pair of edges has one index each"
         note, help = f"{meaning}: {rows}", written_as(entry.index.span, twin)
@@ -103,7 +103,7 @@ def _twice(context: Context, gate: str, entry: tree.IndexUse, written: list[str]
 def _permitted(context: Context, header: Header, equation: tree.Equation) -> bool:
     """Whether the gate may have its indices; a helper gate may have any."""
     name = header.name
-    allowed = ALLOWED.get(name, INDICES)
+    allowed = ALLOWED.get(name, WRITTEN_INDICES)
     for index, entry in zip(header.indices, equation.indices, strict=False):
         if index in BOUND_INDICES:
             row, column, note = index[:-2], index[:-1], "it stands in sums on the right, where matrices are multiplied"

@@ -23,7 +23,8 @@ from stmlang.check.typing.expressions import context_for
 from stmlang.check.typing.scope import Budget, Header, NoNumber, Numbers, Scope, Site, World
 from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS, MEANT, RESERVED, SIZES, TERM_SIZES
 from stmlang.scan.expression import (
-    INDICES,
+    STEP,
+    WRITTEN_INDICES,
     Expr,
     Eye,
     GateRef,
@@ -304,10 +305,11 @@ def _refuse_free(context: Context, written: Written, index: Index, value: Expr) 
         context.error("STM2008", f"`{index}` is free here", span, note, help=help)
         return
     note = f"the left side, `{' '.join(written.head.text.split())}`, does not have the index `{index}`"
-    help: str | Advice = f"sum over it, `sum(..., over = {index})`"
-    if index in ALLOWED.get(name, INDICES):
+    summed = "" if index == STEP else f"sum over it, `sum(..., over = {index})`"
+    help: str | Advice = summed
+    if index in ALLOWED.get(name, WRITTEN_INDICES):
         head = with_index(written.equation.span, index)
-        help = replaced(f"{help}, or write `{head.text} = ...`", head.span, head.text)
+        help = replaced(f"{summed}{', or ' if summed else ''}write `{head.text} = ...`", head.span, head.text)
     context.error("STM2008", f"`{index}` is free here", span, note, help=help)
 
 

@@ -4,38 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from stmlang.scan.expression import BOUND_INDICES, INDICES, TERM_INDICES, Function, Index, InputName
+from stmlang.scan.expression import (
+    BOUND_INDICES,
+    DENSE_INDICES,
+    INDICES,
+    STEP,
+    TERM_INDICES,
+    WRITTEN_INDICES,
+    Function,
+    Index,
+    InputName,
+)
 
 INPUTS: tuple[InputName, ...] = ("q", "k", "v")
 INPUT_INDEX: dict[str, Index] = {"q": "key", "k": "key", "v": "value"}
 INPUT_TERM: dict[str, Index] = {"q": "read", "k": "write", "v": "write"}
 FEATURES = ("x", "e")
-SIZES = ("heads", "key", "value", "track", "writes", "reads")
-TERM_SIZES: dict[Index, str] = {"write": "writes", "read": "reads"}
+SIZES = ("heads", "key", "value", "track", "writes", "reads", "steps")
+TERM_SIZES: dict[Index, str] = {"write": "writes", "read": "reads", STEP: "steps"}
 """What the head of a scan says of an index that it need not have."""
 CORE = ("source", "transition", "mark", "direct")
-INDEX_WORDS: dict[str, Index] = {index: index for index in (*INDICES, *BOUND_INDICES)}
+INDEX_WORDS: dict[str, Index] = {index: index for index in (*WRITTEN_INDICES, *BOUND_INDICES)}
 
 ALLOWED: dict[str, tuple[Index, ...]] = {
-    "source": ("out", "key", "value", "track", "write"),
-    "transition": ("out", "in", "key", "key'", "value", "track", "track'"),
-    "mark": ("in", "key", "key'", "value", "track", "read"),
-    "direct": ("key", "value", "read", "write"),
+    "source": ("out", "key", "value", "track", "write", "step"),
+    "transition": ("out", "in", "key", "key'", "value", "track", "track'", "step"),
+    "mark": ("in", "key", "key'", "value", "track", "read", "step"),
+    "direct": ("key", "value", "read", "write", "step"),
     "q": ("read", "key"),
-    "k": ("write", "key"),
-    "v": ("write", "value"),
+    "k": ("step", "write", "key"),
+    "v": ("step", "write", "value"),
 }
 """The indices that a gate can have; a helper gate can have any."""
 
 
 def known_indices(indices: tuple[Index, ...], numbers: Container[str]) -> tuple[Index, ...]:
-    """Those of some indices that a scan with these sizes has: `write` and `read` only where its head speaks of them."""
+    """Those of some indices that a scan with these sizes has: `write`, `read` and `step` only where its head speaks of them."""
     return tuple(index for index in indices if index not in TERM_SIZES or TERM_SIZES[index] in numbers)
 
 
 def input_indices(name: str, numbers: Container[str]) -> tuple[Index, ...]:
     """The indices of `q`, `k` or `v` in a scan with these sizes."""
-    return known_indices((INPUT_TERM[name], INPUT_INDEX[name]), numbers)
+    steps: tuple[Index, ...] = () if name == "q" else (STEP,)
+    return known_indices((*steps, INPUT_TERM[name], INPUT_INDEX[name]), numbers)
 
 
 ELEMENTWISE: dict[str, Function] = {function.value: function for function in Function if function is not Function.DIVISOR}
@@ -52,13 +63,13 @@ RESERVED: Mapping[str, str] = {
     "heads": "is the number of heads",
     "pi": "is the number pi",
 }
-"""Names that a gate, a definition or its parameters cannot have, and what they are. `write` and `read` are indices in their
-places and plain names elsewhere."""
+"""Names that a gate, a definition or its parameters cannot have, and what they are. `write`, `read` and `step` are indices in
+their places and plain names elsewhere."""
 
 MEANT = "has a meaning of its own"
 """Of other names that cannot be taken in some places."""
 
 KINDS_OF_TOPOLOGY: Mapping[str, str] = dict.fromkeys(("chain", "grid", "tree", "dag"), "is a kind of topology")
 
-KINDS = {"out": "port", "in": "port"} | {index: index.rstrip("'") for index in (*INDICES[2:], *BOUND_INDICES)}
+KINDS = {"out": "port", "in": "port"} | {index: index.rstrip("'") for index in (STEP, *DENSE_INDICES, *BOUND_INDICES)}
 """An index may be renamed to another one of its kind."""

@@ -22,6 +22,7 @@ from stmlang.graph.topology import dag_of
 from stmlang.scan.expression import PORT_INDICES, STATE_INDICES, Index
 from stmlang.scan.scan import Direction, Leaf, Scan, own_inputs
 from stmlang.scan.sizes import dense_size, unbound
+from stmlang.scan.steps import unrolled
 from stmlang.scan.topology import Regular
 from stmlang.source import short
 from stmlang.source.diagnostic import SpecError
@@ -106,6 +107,15 @@ class Problem:
             return self
         scan = replace(self.scan, heads=self.heads * self.writes * self.reads, writes=1, reads=1)
         return self._on_the_same_graph(replace(self, scan=scan))
+
+    @cached_property
+    def unrolled(self) -> Problem:
+        """The same with a node for each step: what every strategy is given (`stmlang.scan.steps`)."""
+        if self.scan.steps == 1:
+            return self
+        assert self.axes is not None
+        axes = tuple(size * self.scan.steps for size in self.axes)
+        return replace(self, scan=unrolled(self.scan), dag=None, counts=regular_counts(axes), axes=axes)
 
     @cached_property
     def apart(self) -> Problem:

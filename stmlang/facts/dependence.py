@@ -118,7 +118,8 @@ class Dependence(Analysis[Depends]):
             case LeafRef(leaf=name, indices=indices):
                 leaf = self.scan.leaves[self.numbers[name]]
                 features = frozenset(feature.name for feature in leaf.features)
-                return Depends(frozenset(indices), features, 1 << self.numbers[name], False, leaf.kind != "param")
+                nodes = leaf.kind != "param" or leaf.stepped
+                return Depends(frozenset(indices), features, 1 << self.numbers[name], False, nodes)
             case InputRef(name=name, bind=bind):
                 varies = frozenset[Index](entry.index for entry in bind if entry.index is not None)
                 return Depends(varies, frozenset({name}), nodes=True)

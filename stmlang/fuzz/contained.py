@@ -76,7 +76,7 @@ def _graphs(topology: Topology) -> st.SearchStrategy[tuple[Listed, ...] | None]:
 def _sizes(scan: Scan) -> dict[str, int]:
     """The names of a scan's sizes, and the largest that each is to have."""
     sizes = {"heads": WIDEST, "key": WIDEST, "value": WIDEST} | ({"track": WIDEST} if scan.track > 1 else {})
-    sizes |= {name: WIDEST for name, size in (("writes", scan.writes), ("reads", scan.reads)) if size > 1}
+    sizes |= {name: WIDEST for name, size in _terms(scan).items() if size > 1}
     for factor in _factors(scan.topology):
         match factor:
             case Regular(axes=axes):
@@ -86,6 +86,11 @@ def _sizes(scan: Scan) -> dict[str, int]:
             case _:
                 pass
     return sizes
+
+
+def _terms(scan: Scan) -> dict[str, int]:
+    """How often nodes write and read, and how many steps they take."""
+    return {"writes": scan.writes, "reads": scan.reads, "steps": scan.steps}
 
 
 def _factors(topology: Topology) -> tuple[Topology, ...]:
@@ -182,7 +187,7 @@ def _head(item: tree.ScanItem, scan: Scan, settings: Values) -> tuple[tree.SizeP
     names = [parameter.name.text for parameter in item.parameters]
     if "track" in names or "track" in settings:
         known["track"] = scan.track
-    known |= {name: size for name, size in (("writes", scan.writes), ("reads", scan.reads)) if name in names}
+    known |= {name: size for name, size in _terms(scan).items() if name in names}
     known |= {axis.name: axis.size for axis in _axes(scan.topology) if axis.size is not None and axis.name in names}
     known |= {name: value for name, value in settings.items() if name in names and name not in known}
     kept = [

@@ -30,12 +30,13 @@ def index_size(scan: Scan, index: Index) -> int:
 
 
 def leaf_shape(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
-    """The shape of a leaf's array (the rule is in `Leaf`): `(*sites, head, [direction], *indices)`."""
+    """The shape of a leaf's array (the rule is in `Leaf`): `(*sites, head, [direction], [step], *indices)`."""
     direction = (len(scan.directions),) if leaf.directional and len(scan.directions) > 1 else ()
     dense = is_regular(scan.topology)
     axes: tuple[Index, ...] = tuple(index for index in leaf.indices if dense or index not in PORT_INDICES)
     sites = () if leaf.kind == "param" else leaf_sites(scan, dag, leaf)
-    return (*sites, scan.heads, *direction, *(index_size(scan, index) for index in axes))
+    steps = several(scan.steps) if leaf.stepped else ()
+    return (*sites, scan.heads, *direction, *steps, *(index_size(scan, index) for index in axes))
 
 
 def leaf_sites(scan: Scan, dag: DAG, leaf: Leaf) -> Shape:
@@ -62,18 +63,20 @@ def query_axes(scan: Scan) -> Shape:
 
 
 def key_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of `k`: `(*nodes, head, [direction], [write], key)`."""
+    """Of `k`: `(*nodes, head, [direction], [step], [write], key)`."""
     return (*dag.node_shape, *head_axes(scan, "k"), *several(scan.writes), scan.key)
 
 
 def value_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of `v`: `(*nodes, head, [direction], [write], value)`."""
+    """Of `v`: `(*nodes, head, [direction], [step], [write], value)`."""
     return (*dag.node_shape, *head_axes(scan, "v"), *several(scan.writes), scan.value)
 
 
 def head_axes(scan: Scan, name: InputName) -> Shape:
-    """`(head, [direction])` of an input: an axis of directions where each has its own."""
-    return (scan.heads, *several(len(scan.directions) if name in own_inputs(scan) else 1))
+    """`(head, [direction], [step])` of an input: an axis of directions where each has its own, and one of steps of keys and
+    values."""
+    directions = several(len(scan.directions) if name in own_inputs(scan) else 1)
+    return (scan.heads, *directions, *(() if name == "q" else several(scan.steps)))
 
 
 def several(size: int) -> Shape:
@@ -92,10 +95,11 @@ def output_heads(scan: Scan) -> int:
 
 
 def gating_shape(scan: Scan, dag: DAG) -> Shape:
-    """Of the gating matrix: `(*source nodes, *target nodes, head, [write], [read])`, heads as in the result; those of all
-    directions where each has inputs of its own, which weigh its matrix and no other."""
+    """Of the gating matrix: `(*source nodes, *target nodes, head, [step], [write], [read])`, heads as in the result; those of
+    all directions where each has inputs of its own, which weigh its matrix and no other."""
     heads = scan.heads * len(scan.directions) if own_inputs(scan) else output_heads(scan)
-    return (*dag.node_shape, *dag.node_shape, heads, *several(scan.writes), *several(scan.reads))
+    terms = (*several(scan.steps), *several(scan.writes), *several(scan.reads))
+    return (*dag.node_shape, *dag.node_shape, heads, *terms)
 
 
 def edge_state_shape(scan: Scan) -> Shape:

@@ -48,14 +48,14 @@ def in_lanes(
     return LocalGates(
         {name: merged(array, rank) for name, array in local.nodes.items()},
         {name: merged(array, 0) for name, array in local.shared.items()},
-        partial(_at_lanes, local.at, partial(merged, sites=0), apart),
+        partial(_at_lanes, local.at, merged, apart),
         local.adds_direct,
     )
 
 
 def _at_lanes(
     at: Callable[[Values, Values], NodeGates],
-    merged: Callable[[Array], Array],
+    merged: Callable[[Array, int], Array],
     apart: Callable[[Array], Array],
     values: Values,
     shared: Values,
@@ -68,7 +68,7 @@ def _at_lanes(
         if gate is None:
             return None
         if id(gate) not in lanes:
-            lanes[id(gate)] = merged(gate)
+            lanes[id(gate)] = merged(gate, 0)
         return lanes[id(gate)]
 
     return NodeGates(

@@ -48,7 +48,7 @@ Scanning = Callable[[CompiledScan, Array, Array, Array, dict[str, Array], Array 
 
 class Projection(eqx.Module):
     """`y = W x + b` onto `(head, width)`; `weight`: `(head, width, dim)`, `bias`: `(head, width)` or None. Where each direction
-    has its own, or a node writes or reads several times, onto `(head, direction, term, width)`."""
+    has its own, or a node takes several steps, writes or reads several times, onto `(head, direction, step, term, width)`."""
 
     weight: Float[Array, "head *axes width dim"]
     bias: Float[Array, "head *axes width"] | None

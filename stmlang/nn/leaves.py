@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.graph.shapes import index_size
+from stmlang.graph.shapes import index_size, several
 from stmlang.lower.tables import take
 from stmlang.nn.errors import require_array, require_names
 from stmlang.nn.start import behind, normal, spread
@@ -33,8 +33,8 @@ FEW = 4
 class Leaves(eqx.Module):
     """Everything a spec learns, by leaf name.
 
-    `weight[name]`: `(head, [direction], *indices, features)` and `bias[name]`: `(head, [direction], *indices)` for each
-    `linear`; `constant[name]`: `(head, [direction], *indices)` for each `param`. Port indices have an axis on regular
+    `weight[name]`: `(head, [direction], [step], *indices, features)` and `bias[name]`: the same without features for each
+    `linear`; `constant[name]`, like a bias, for each `param`. Port indices have an axis on regular
     topologies only; elsewhere one set of parameters serves all edges. Features are those of the node, then of each edge named.
     """
 
@@ -175,8 +175,8 @@ def applied(weight: Float[Array, "*out *in"], features: Float[Array, "*sites *in
 
 
 def parameter_shape(scan: Scan, leaf: Leaf) -> tuple[int, ...]:
-    """`(head, [direction], *indices)` without the port indices of ragged topologies."""
+    """`(head, [direction], [step], *indices)` without the port indices of ragged topologies."""
     direction = (len(scan.directions),) if leaf.directional and len(scan.directions) > 1 else ()
     dense = is_regular(scan.topology)
     sizes = tuple(index_size(scan, index) for index in leaf.indices if dense or index not in PORT_INDICES)
-    return (scan.heads, *direction, *sizes)
+    return (scan.heads, *direction, *(several(scan.steps) if leaf.stepped else ()), *sizes)

@@ -27,6 +27,7 @@ from stmlang.oracle.recurrence import (
     scales,
     with_ones,
 )
+from stmlang.oracle.steps import last_of, written_out
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
 
@@ -130,6 +131,12 @@ def gating_matrix(
 
     Raises ValueError if a gate has a key or value index, or for wrong arrays.
     """
+    if scan.steps > 1:
+        matrix = gating_matrix(*written_out(scan, dag, q, k, v, gates), method)
+        order = slice(None) if scan.directions[0].senses[0] > 0 else slice(None, None, -1)
+        read = np.moveaxis(last_of(scan, np.moveaxis(matrix, 1, 0)), 0, 1)
+        split = read.reshape(dag.node_count, scan.steps, *read.shape[1:])[:, order]
+        return np.moveaxis(split, 1, 3)
     by_direction = [
         method(line_graph(scan, values, adds_direct(scan, number)))
         for number, values in enumerate(evaluate_gates(scan, dag, q, k, v, gates))
@@ -152,6 +159,9 @@ def solved(
 
     Raises ValueError if a gate has a key or value index, or for wrong arrays.
     """
+    if scan.steps > 1:
+        all_steps = solved(*written_out(scan, dag, q, k, v, gates), initial)
+        return ReferenceResult(last_of(scan, all_steps.h), all_steps.state)
     results: list[Floats] = []
     finals: list[dict[str, Floats]] = []
     every = evaluate_gates(scan, dag, q, k, v, gates)

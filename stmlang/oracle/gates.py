@@ -32,6 +32,7 @@ from stmlang.oracle.functions import (
     times,
 )
 from stmlang.oracle.sites import PortIndices, Sites, sites_of
+from stmlang.oracle.steps import written_out
 from stmlang.scan.expression import (
     BOUND_INDICES,
     DENSE_INDICES,
@@ -134,8 +135,12 @@ def evaluate_gates(
     """The gates of every direction; `gates` holds an array for each leaf, by name. All directions share the query, key and
     value of the first, but for those of which each has its own. `evaluator` may be another one than `Evaluator`.
 
+    Where nodes take several steps the gates are those of the chain of all steps.
+
     Raises ValueError for a leaf that is missing or unknown, or an array of another shape than `stmlang.graph.shapes` says.
     """
+    if scan.steps > 1:
+        return evaluate_gates(*written_out(scan, dag, q, k, v, gates), evaluator)
     unknown = sorted(set(gates) - {leaf.name for leaf in scan.leaves})
     if unknown:
         raise ValueError(f"scan '{scan.name}' has no leaf {', '.join(unknown)}")

@@ -15,7 +15,7 @@ Directions: each is a scan of its own over the same nodes, with its own Q, K or 
 term is added once, or in every direction if `direct` is directional or one of Q, K, V is; concatenated, each direction has its
 own. With `normalize` a column of ones is appended to V and carried in the states; its readout d divides the sum of all
 directions (concatenated: its own): `sum` gives `h / (d + 1e-10)`, `mlstm` gives `h / (max(|d|, 1) + eps e^m)`, with `m` the
-largest logarithm of a term that is read (`running_scale`).
+largest logarithm of a term that is read (`running_scale`). Nodes of several steps are written out (`stmlang.oracle.steps`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from stmlang.graph.shapes import edge_state_shape, output_shape, state_shapes
 from stmlang.oracle.functions import Floats, absolute, floats, larger, times
 from stmlang.oracle.gates import AXIS, DirectionGates, Value, evaluate_gates
 from stmlang.oracle.sites import PortIndices, Sites, ints, topological_order
+from stmlang.oracle.steps import last_of, written_out
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Direction, Scan
 
@@ -63,6 +64,9 @@ def reference(
 
     Raises ValueError for arrays of the wrong shape, missing leaves, unknown ports.
     """
+    if scan.steps > 1:
+        all_steps = reference(*written_out(scan, dag, q, k, v, gates), initial)
+        return ReferenceResult(last_of(scan, all_steps.h), all_steps.state)
     results: list[Floats] = []
     finals: list[dict[str, Floats]] = []
     every = evaluate_gates(scan, dag, q, k, v, gates)

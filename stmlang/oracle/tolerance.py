@@ -60,6 +60,7 @@ from stmlang.oracle.recurrence import (
     scales,
 )
 from stmlang.oracle.rounding import STEP, WAYS, Rounding
+from stmlang.oracle.steps import last_of, written_out
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
 
@@ -86,6 +87,12 @@ def allowances(scan: Scan, dag: DAG, dtype: str, at: Arguments, along: Arguments
 
     Raises ValueError as `reference` does.
     """
+    if scan.steps > 1:
+        rows = written_out(scan, dag, at.q, at.k, at.v, at.gates)
+        change = None if along is None else written_out(scan, dag, along.q, along.k, along.v, along.gates)
+        turn = None if along is None or change is None else Arguments(*change[2:], along.initial)
+        bound = allowances(rows.scan, rows.dag, dtype, Arguments(*rows[2:], at.initial), turn)
+        return ReferenceResult(last_of(scan, bound.h), bound.state)
     inputs, initial = turned(at, along)
     clean = evaluate_gates(scan, dag, *inputs)
     noisy = [evaluate_gates(scan, dag, *inputs, evaluator=partial(Rounding, way)) for way in WAYS]

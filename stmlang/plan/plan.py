@@ -36,6 +36,7 @@ class Circumstances:
     memory_limit: int
     writes: int = 1
     reads: int = 1
+    steps: int = 1
     own: str = ""
     """The inputs of which each direction has one of its own, as a spec says them: `q k v`."""
 
@@ -60,6 +61,7 @@ class Circumstances:
             memory_limit=memory_limit(problem, target),
             writes=scan.writes,
             reads=scan.reads,
+            steps=scan.steps,
             own=" ".join(own_inputs(scan)),
         )
 

@@ -44,7 +44,12 @@ def explain_json(plan: Plan, facts: Mapping[str, Any] | None = None) -> str:
 def _scan_text(circumstances: Circumstances) -> str:
     axes = circumstances.axes
     shape = f" ({' x '.join(map(str, axes))})" if axes is not None and len(axes) > 1 else ""
-    several = {"track": circumstances.track, "writes": circumstances.writes, "reads": circumstances.reads}
+    several = {
+        "track": circumstances.track,
+        "writes": circumstances.writes,
+        "reads": circumstances.reads,
+        "steps": circumstances.steps,
+    }
     sizes = f"{count(circumstances.heads, 'head')}, key {circumstances.key}, value {circumstances.value}" + "".join(
         f", {name} {size}" for name, size in several.items() if size > 1
     )

@@ -20,6 +20,7 @@ from stmlang.program.own_inputs import apart, gating_apart
 from stmlang.program.program import Bundle, Program
 from stmlang.program.segments import Segments
 from stmlang.program.states import LOG_SCALE, State, at_scale_one, entering_scales, entering_state, leaving_state
+from stmlang.program.steps import all_steps, each_step, last_steps, written_steps
 from stmlang.program.terms import as_heads, gating_of_heads, of_heads
 from stmlang.scan.expression import DENSE_INDICES
 from stmlang.scan.scan import adds_direct_once, has_scale, own_inputs
@@ -44,6 +45,26 @@ def run(
     """Evaluate a scan, on the nodes that a `mask` leaves and by `segments` that do not see each other: the result
     `(*nodes, head, [read], value)`, zero at the other nodes, and, where asked for, the final state; of a scan that has a scale
     of its own at that scale if `scaled`, else at one."""
+    if program.unrolled is None:
+        return _run(program, tables, inputs, gates, initial, return_state, mask, segments, scaled)
+    inputs, gates = all_steps(program.scan, inputs, gates)
+    mask, segments = (None if numbers is None else each_step(program.scan, numbers) for numbers in (mask, segments))
+    h, state = _run(program.unrolled, tables, inputs, gates, initial, return_state, mask, segments, scaled)
+    return last_steps(program.scan, h), state
+
+
+def _run(
+    program: Program,
+    tables: Sequence[Bundle],
+    inputs: Mapping[str, Array],
+    gates: Mapping[str, Array],
+    initial: State | None,
+    return_state: bool,
+    mask: Mask | None,
+    segments: Segments | None,
+    scaled: bool,
+) -> tuple[Array, State | None]:
+    """The same of a scan whose nodes take one step."""
     scaled = scaled and has_scale(program.scan)
     if program.dag.node_count == 0:
         return _nothing(program, initial, return_state, scaled)
@@ -110,8 +131,12 @@ def _nothing(program: Program, initial: State | None, return_state: bool, scaled
 
 
 def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> Array:
-    """The gating matrix `(*source nodes, *target nodes, head, [write], [read])`, the direct term on its diagonal: as the
-    lowering makes it, or, where it makes none and knows several writes a node, as what the scan reads of unit vectors."""
+    """The gating matrix `(*source nodes, *target nodes, head, [step], [write], [read])`, the direct term on its diagonal: as
+    the lowering makes it, or, where it makes none and knows several writes a node, as what the scan reads of unit vectors."""
+    if program.unrolled is not None:
+        matrix = gating(program.unrolled, tables, *all_steps(program.scan, inputs, gates))
+        read = jnp.moveaxis(last_steps(program.scan, jnp.moveaxis(matrix, 1, 0)), 0, 1)
+        return written_steps(program.scan, read)
     scan, shape = program.scan, gating_shape(program.scan, program.dag)
     if program.dag.node_count == 0:
         return jnp.zeros(shape, program.dtype)

@@ -14,6 +14,7 @@ from stmlang.cost.late_gates import LateGates, late_gates
 from stmlang.cost.problem import Problem
 from stmlang.facts import RankOne
 from stmlang.facts.overwriting import DeltaRule, delta_rule
+from stmlang.graph.build import regular_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.line import reversed_line_edges
 from stmlang.graph.reduction import multitree
@@ -95,6 +96,15 @@ class Program:
         return lowering_of(strategy_named(self.choice.strategy))
 
     @cached_property
+    def unrolled(self) -> Program | None:
+        """The program on the chain of all steps, where nodes take several: what is run."""
+        if self.scan.steps == 1:
+            return None
+        problem = self.problem.unrolled
+        assert problem.axes is not None
+        return replace(self, problem=problem, dag=regular_dag(problem.axes, list(self.dag.ports)))
+
+    @cached_property
     def contexts(self) -> tuple[LoweringContext, ...]:
         """One for each bundle of directions."""
         settings = self.choice.settings
@@ -114,6 +124,8 @@ class Program:
     @cached_property
     def tables(self) -> tuple[Bundle, ...]:
         """Index tables for each bundle."""
+        if self.unrolled is not None:
+            return self.unrolled.tables
         return tuple(
             Bundle(self._sites(context), self._line(context), self.lowering.tables(context)) for context in self.contexts
         )

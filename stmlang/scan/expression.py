@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 
 from stmlang.source.span import Span
 
-Index = Literal["out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'", "key''", "track''"]
+Index = Literal["out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'", "key''", "track''", "step"]
 INDICES: tuple[Index, ...] = ("out", "in", "write", "read", "key", "key'", "value", "value'", "track", "track'")
 PORT_INDICES: tuple[Index, ...] = INDICES[:2]
 TERM_INDICES: tuple[Index, ...] = INDICES[2:4]
@@ -26,12 +26,17 @@ DENSE_INDICES: tuple[Index, ...] = TERM_INDICES + STATE_INDICES
 BOUND_INDICES: tuple[Index, ...] = ("key''", "track''")
 """What only sums inside of an equation run over, as in a product of matrices: no gate and no leaf has them."""
 
+STEP: Index = "step"
+"""What tells apart the steps of a node, in equations. A checked scan has none: its gates are those of a step."""
+WRITTEN_INDICES: tuple[Index, ...] = (*PORT_INDICES, STEP, *DENSE_INDICES)
+"""Those of equations."""
+
 InputName = Literal["q", "k", "v"]
 
 
 def ordered(indices: set[Index]) -> tuple[Index, ...]:
-    """A set of indices in the order of `INDICES`, bound ones last."""
-    return tuple(index for index in (*INDICES, *BOUND_INDICES) if index in indices)
+    """A set of indices in the order of `WRITTEN_INDICES`, bound ones last."""
+    return tuple(index for index in (*WRITTEN_INDICES, *BOUND_INDICES) if index in indices)
 
 
 class Function(Enum):

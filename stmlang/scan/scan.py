@@ -31,12 +31,13 @@ class Initial:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What the caller supplies. The array's shape is `(*nodes, head, [direction], *indices)`, where
+    """What the caller supplies. The array's shape is `(*nodes, head, [direction], [step], *indices)`, where
 
     * the node axes become one axis of edges if a ragged port index is free (`out`: the edge leaves the node; `in`: it enters),
       one of line edges if both are, and then those indices have no axis of their own;
     * `param` has no node axes at all;
-    * there is a direction axis exactly if `directional` and the scan has more than one direction.
+    * there is a direction axis exactly if `directional` and the scan has more than one direction;
+    * there is an axis of steps exactly if `stepped`: then it has a value for each step of a node.
 
     `linear`: `W f + b`, W and b learned, one of each for every head, direction and (not ragged) index; the array is the value.
     `param`: starts at `bias`, and at random around it where `weight`, a standard deviation, is not zero: those are the weights
@@ -53,6 +54,7 @@ class Leaf:
     weight: float = 0.0
     low: float = float("-inf")
     high: float = float("inf")
+    stepped: bool = False
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
@@ -100,7 +102,8 @@ class Scan:
     `gates` are in dependency order and always hold `source`, `transition`, `mark` and `direct`, and `q`, `k`, `v` where the
     spec redefines them. `heads`, `key`, `value`, `track` are sizes; `track` is 1 unless a gate has the index. `writes` is how
     many keys and values a node has, `reads` how many queries and outputs; they are 1 unless the head of the spec says. `own`
-    names the inputs among `q`, `k`, `v`, in this order, of which each direction has one of its own (`own_inputs`).
+    names the inputs among `q`, `k`, `v`, in this order, of which each direction has one of its own (`own_inputs`). `steps` is
+    how many steps a node of a chain takes; the gates are those of a step (`stmlang.scan.steps`).
     `epsilon` is that of `normalize mlstm`, added at the scale of the largest term so far.
 
     Invariants (`stmlang.check.invariants` asserts them): every reference is to an earlier gate or a leaf; a gate's clauses have
@@ -124,11 +127,13 @@ class Scan:
     reads: int = 1
     epsilon: float = 0.0
     own: tuple[InputName, ...] = ()
+    steps: int = 1
 
     __pdoc__ = short.text
 
     def __repr__(self) -> str:
-        several = "".join(f"{name} {size}, " for name, size in (("writes", self.writes), ("reads", self.reads)) if size > 1)
+        terms = (("writes", self.writes), ("reads", self.reads), ("steps", self.steps))
+        several = "".join(f"{name} {size}, " for name, size in terms if size > 1)
         return (
             f"<Scan {self.name}: heads {self.heads}, key {self.key}, value {self.value}, track {self.track}, {several}"
             f"{len(self.gates)} gates, {len(self.leaves)} leaves, {len(self.directions)} directions>"

@@ -229,8 +229,9 @@ def show_scan(scan: Scan) -> str:
 
 
 def _terms(scan: Scan) -> str:
-    """How often nodes write and read, where it is not once."""
-    return "".join(f", {name} = {size}" for name, size in (("writes", scan.writes), ("reads", scan.reads)) if size > 1)
+    """How often nodes write and read, and how many steps they take, where it is not one."""
+    terms = (("writes", scan.writes), ("reads", scan.reads), ("steps", scan.steps))
+    return "".join(f", {name} = {size}" for name, size in terms if size > 1)
 
 
 def _own(scan: Scan) -> str:
@@ -256,7 +257,7 @@ def show_leaf(leaf: Leaf) -> str:
             inside = ", ".join(_bounds(leaf))
         case _:
             assert_never(leaf.kind)
-    tail = ", per direction" if leaf.directional else ""
+    tail = f"{', per direction' if leaf.directional else ''}{', per step' if leaf.stepped else ''}"
     return f"@{leaf.name}{_brackets(list(leaf.indices))} = {leaf.kind}({inside}){tail}"
 
 

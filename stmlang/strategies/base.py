@@ -88,8 +88,9 @@ def plain_strategy(
 
 
 def seen_by(strategy: AnyStrategy, problem: Problem) -> Problem:
-    """The problem that a strategy is given: none knows directions with inputs of their own."""
-    return problem.apart if strategy.offers.several else problem.apart.one_each
+    """The problem that a strategy is given: none knows nodes of several steps, or directions with inputs of their own."""
+    apart = problem.unrolled.apart
+    return apart if strategy.offers.several else apart.one_each
 
 
 def refusal(strategy: AnyStrategy, problem: Problem) -> str | None:

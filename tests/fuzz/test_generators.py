@@ -120,6 +120,13 @@ def test_nodes_write_and_read_once_and_several_times() -> None:
     assert "writes = 1" in "".join(trial.text for trial, _ in drawn())
 
 
+def test_nodes_take_one_step_and_several() -> None:
+    """On chains, in either sense; gates and leaves differ between steps, or do not."""
+    several = [scan for scan in scans() if scan.steps > 1]
+    assert {direction.senses for scan in several for direction in scan.directions} == {(1,), (-1,)}
+    assert {leaf.stepped for scan in several for leaf in scan.leaves} == {True, False}
+
+
 def test_inputs_of_directions() -> None:
     """Each direction has its own, some or all, or they share them; added up and side by side."""
     several = [scan for scan in scans() if len(scan.directions) > 1]

@@ -204,13 +204,14 @@ def deltanet(given: Arrays) -> Arrays:
 
 
 def deltaproduct(given: Arrays) -> Arrays:
-    op = compiled(without("chain/deltaproduct", "k    = l2norm(k)"), heads=2, key=8, value=6, time=48)
+    """Two steps a token, which the files have one behind the other, `[1, 2 * token, head, ...]`."""
+    op = compiled(without("chain/deltaproduct", "k          = l2norm(k)"), heads=2, key=8, value=6, time=24)
     initial = ({"time": given["h0"][0]},) if "h0" in given else None
-    q = jnp.stack([jnp.zeros_like(given["q"][0]), given["q"][0]], axis=1).reshape(48, 2, 8)
+    k, v, beta = (jnp.moveaxis(given[name].reshape(24, 2, *given[name].shape[2:]), 1, 2) for name in ("k", "v", "beta"))
     decay = given["g"][0] if "g" in given else jnp.zeros((24, 2))
-    gates = {"beta": logit(given["beta"][0] / 2), "alpha": jnp.stack([decay, jnp.zeros_like(decay)], axis=1).reshape(48, 2)}
-    h, (final,) = op(q, given["k"][0], given["v"][0], gates, initial=initial, return_state=True)
-    return {"o": h[1::2][None], "ht": final["time"][None]}
+    gates = {"beta": logit(beta / 2), "alpha": jnp.stack([decay, jnp.zeros_like(decay)], axis=-1)}
+    h, (final,) = op(given["q"][0], k, v, gates, initial=initial, return_state=True)
+    return {"o": h[None], "ht": final["time"][None]}
 
 
 # --- trees and graphs ------------------------------------------------------------------------------------------------

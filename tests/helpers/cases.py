@@ -367,6 +367,7 @@ class Case:
     files: tuple[str, ...] = ()
     writes: int = 1
     reads: int = 1
+    steps: int = 1
 
     @property
     def values(self) -> str:
@@ -376,7 +377,8 @@ class Case:
     @property
     def text(self) -> str:
         track = ", track = 3" if "track" in self.body else ""
-        terms = "".join(f", {name} = {size}" for name, size in (("writes", self.writes), ("reads", self.reads)) if size > 1)
+        several = (("writes", self.writes), ("reads", self.reads), ("steps", self.steps))
+        terms = "".join(f", {name} = {size}" for name, size in several if size > 1)
         sizes = f"heads = {self.heads}, key = {self.key}, value = {self.value}{track}{terms}"
         return f"{self.declarations}\nscan test({sizes}) on {self.topology} {{\n{self.body}}}\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from stmlang.check.problems import listed
 from stmlang.check.typing.context import Context
 from stmlang.check.vocabulary import INDEX_WORDS, known_indices
-from stmlang.scan.expression import BOUND_INDICES, INDICES, STATE_INDICES, Index
+from stmlang.scan.expression import BOUND_INDICES, STATE_INDICES, STEP, WRITTEN_INDICES, Index
 from stmlang.source.advice import Advice, Edit, Rewrite
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -26,7 +26,7 @@ def index_word(context: Context, name: tree.Name, pins: Sequence[Index] = ()) ->
             "STM2001", f"`{name.text}` is not written", name.span, "everything has a head axis, which equations leave out"
         )
     else:
-        known = known_indices(INDICES, context.world.numbers)
+        known = known_indices(WRITTEN_INDICES, context.world.numbers)
         note = f"the indices are {listed(known)}"
         help = context.problems.near(name.text, (*known, *BOUND_INDICES), at=name.span)
         context.error("STM2001", f"there is no index `{name.text}`", name.span, note, help=help)
@@ -47,7 +47,13 @@ def _port_as_index(name: tree.Name, pins: Sequence[Index]) -> tuple[str, Advice]
 def pinned_port(context: Context, entry: tree.IndexUse, *, reference: bool = True) -> str | None:
     """The port that an entry pins its index to; in a reference it must lead to one edge of a node."""
     assert entry.port is not None
-    if index_word(context, entry.index) is None:
+    word = index_word(context, entry.index)
+    if word is None:
+        return None
+    if word == STEP:
+        note = "steps are told apart by their keys, values and leaves alone: `step` is not pinned"
+        help = "give a leaf the index `step`: it has a value for each"
+        context.error("STM2053", "a step cannot be picked", entry.span, note, help=help)
         return None
     ports = context.world.dense_ports()
     name = entry.port.text

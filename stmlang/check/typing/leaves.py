@@ -14,7 +14,7 @@ from stmlang.check.typing.indices import index_word
 from stmlang.check.typing.scope import Scope, Site
 from stmlang.check.typing.values import Value, combined
 from stmlang.check.vocabulary import ALLOWED, FEATURES, INPUTS
-from stmlang.scan.expression import INDICES, PORT_INDICES, Index, LeafRef, Product, Sum
+from stmlang.scan.expression import PORT_INDICES, WRITTEN_INDICES, Index, LeafRef, Product, Sum
 from stmlang.scan.scan import Feature, Initial, Leaf
 from stmlang.source.advice import Advice, Edit, Rewrite, replaced, written
 from stmlang.source.span import Span
@@ -168,13 +168,15 @@ def _without_edges(place: Span) -> Advice:
 
 def _either_edge(site: Site, span: Span) -> Advice:
     """An edge's features with either index, first the one that the equation has or can have."""
-    order = sorted(PORT_INDICES, key=lambda index: (index not in site.indices, index not in ALLOWED.get(site.gate, INDICES)))
+    order = sorted(
+        PORT_INDICES, key=lambda index: (index not in site.indices, index not in ALLOWED.get(site.gate, WRITTEN_INDICES))
+    )
     return Advice("write `e[out]` or `e[in]`", tuple(Rewrite((Edit(span, f"e[{index}]"),)) for index in order))
 
 
 def _with_index(site: Site, index: Index) -> str | Advice:
     """How a gate that reads the features of edges comes to range over these edges."""
-    if index not in ALLOWED.get(site.gate, INDICES):
+    if index not in ALLOWED.get(site.gate, WRITTEN_INDICES):
         others: list[str] = [f"e[{other}]" for other in PORT_INDICES if other in ALLOWED[site.gate]]
         own = f"`{site.gate}` can read `{others[0]}`; " if others else ""
         return (

@@ -10,7 +10,7 @@ from stmlang.check.typing.context import Context
 from stmlang.check.typing.indices import index_word, state_size
 from stmlang.check.typing.scope import Scope
 from stmlang.check.typing.values import Value, combined
-from stmlang.scan.expression import PORT_INDICES, Index, Stack
+from stmlang.scan.expression import PORT_INDICES, STEP, Index, Stack
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
@@ -32,7 +32,7 @@ def list_value(context: Context, base: tree.List, entries: Sequence[tree.IndexUs
         word = index_word(context, entry.index)
         if word is None:
             return None
-        if word in PORT_INDICES or word in words or entry.port is not None:
+        if word in (*PORT_INDICES, STEP) or word in words or entry.port is not None:
             note = "a list lies along the indices `key`, `value` or `track`, primed or not, each of them once"
             context.error("STM2050", "a list cannot lie along this index", entry.span, note)
             return None

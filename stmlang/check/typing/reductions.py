@@ -12,7 +12,7 @@ from stmlang.check.typing.indices import index_word
 from stmlang.check.typing.scope import Scope
 from stmlang.check.typing.values import Value, combined
 from stmlang.check.vocabulary import ALLOWED, NORMALIZATIONS, REDUCTIONS
-from stmlang.scan.expression import INDICES, STATE_INDICES, Index, Normalize, Number, Reduce, ordered
+from stmlang.scan.expression import STATE_INDICES, STEP, WRITTEN_INDICES, Index, Normalize, Number, Reduce, ordered
 from stmlang.source.advice import Advice, Edit, Rewrite, written
 from stmlang.source.span import Span
 from stmlang.syntax import tree
@@ -66,6 +66,10 @@ def _along(context: Context, call: tree.Call, scope: Scope, depth: int, required
         message = f"the argument of `{name}` does not depend on `{over}`"
         context.error("STM2016", message, bound["a"].span, note, help=_other(context, name, over, bound["over"].span, value))
         return None
+    if over == STEP:
+        note = "the steps of a node are nodes in a row, and gates are those of one"
+        context.error("STM2053", f"`{name}` cannot run over steps", bound["over"].span, note)
+        return None
     return value, over
 
 
@@ -85,7 +89,7 @@ def _other(context: Context, name: str, over: Index, place: Span, value: Value) 
         fixes = tuple(Rewrite((Edit(place, index),)) for index in indices)
         return Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in indices), fixes)
     site = context.site
-    if site is None or over not in ALLOWED.get(site.gate, INDICES) or isinstance(value.expr, Number):
+    if site is None or over not in ALLOWED.get(site.gate, WRITTEN_INDICES) or isinstance(value.expr, Number):
         return None
     if name in REDUCTIONS:
         return Advice(

@@ -50,7 +50,7 @@ def _solve(sample: Point) -> Iterator[Comparison]:
 
 
 def _paths(sample: Point) -> Iterator[Comparison]:
-    if not scalar(sample) or paths(sample) > FEW_PATHS:
+    if not scalar(sample) or paths(sample) > FEW_PATHS or sample.scan.steps > 1:
         return
     at = sample.at
     matrix = gating_matrix(sample.scan, sample.dag, at.q, at.k, at.v, at.gates, gating_by_paths)

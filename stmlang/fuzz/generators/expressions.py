@@ -38,7 +38,7 @@ class Writer:
 
     `constant` gates rest on nothing that differs between nodes; `positive` ones are nowhere negative. `spread` are the state
     indices that helper gates may have, `terms` which of `write` and `read` the scan has, `sizes` how many values each state
-    index takes.
+    index takes, `steps` whether nodes take steps that gates tell apart.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Writer:
         spread: Site,
         terms: Site,
         sizes: Mapping[str, int],
+        steps: bool,
     ) -> None:
         self._draw = draw
         self.layout = layout
@@ -58,6 +59,7 @@ class Writer:
         self.positive = positive
         self._spread = (*spread, *terms)
         self._terms = terms
+        self._steps = steps
         self._sizes = sizes
         self._helpers: list[Helper] = []
         self._named = 0
@@ -166,8 +168,8 @@ class Writer:
                 return self.leaf(site)
 
     def _input(self, site: Site) -> str:
-        """An entry of query, key or value, or the mean of all."""
-        name = self.pick(("k", "q", "v"))
+        """An entry of query, key or value, or the mean of all; of keys and values there is one for each step."""
+        name = self.pick(("k", "q", "v") if not self._steps else ("q",))
         axis, term = "value" if name == "v" else "key", "read" if name == "q" else "write"
         mean = f"mean({name}, over = {axis})"
         if term in self._terms and term not in site:

@@ -40,6 +40,7 @@ class Style:
     track: int
     writes: int
     reads: int
+    steps: int
     """0 where the head says nothing of them."""
 
     @property
@@ -79,6 +80,7 @@ class Style:
 def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
     states = STATES[:1] if scalar else STATES[1:] if scalar is False else (*STATES[:1] * 5, *STATES[1:])
     state: State = draw(st.sampled_from((*states, *(() if scalar else ("delta",)))))
+    chain = layout.regular and len(layout.ports) == 1
     normalizations = ("none", "none", "none", "mlstm", *(("sum",) if state in ("scalar", "elementwise") else ()))
     return Style(
         layout,
@@ -93,6 +95,7 @@ def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
         track=draw(st.integers(2, 3)) if state == "track" else 1,
         writes=0 if scalar else draw(st.sampled_from(TERMS)),
         reads=0 if scalar else draw(st.sampled_from(TERMS)),
+        steps=0 if scalar or not chain else draw(st.sampled_from(TERMS)),
     )
 
 
@@ -174,7 +177,7 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
         return writer.helper(writer.subset(ends), lambda site: writer.bounded(site, 1, positive), positive)
 
     forms = ("key", "given", "linear", *(("free",) if style.mode != "none" and not style.positive else ()))
-    match writer.pick(("given", "linear") if style.writes else forms):
+    match writer.pick(("given", "linear") if style.writes or style.steps else forms):
         case "free":
             u = "k"
         case "key":
@@ -258,8 +261,27 @@ def _inputs(writer: Writer, style: Style) -> None:
 # --- settings
 
 
-def _directions(writer: Writer) -> str:
+PACE = "pace"
+"""The gate that differs between the steps of a node."""
+
+
+def _stepped(writer: Writer) -> None:
+    """Sources and transitions that differ between the steps of a node, at most as large as they were."""
+    changed = writer.subset(("source", "transition"))
+    for number, line in enumerate(writer.equations):
+        name = next((name for name in changed if line.startswith((f"{name} ", f"{name}["))), None)
+        if name is not None:
+            indexed = line.startswith(f"{name}[")
+            head, _, value = line.partition("] = " if indexed else " = ")
+            writer.equations[number] = f"{f'{head}, step' if indexed else f'{name}[step'}] = {PACE} * ({value})"
+    if changed:
+        writer.equations.append(f"{PACE}[step] = sigmoid({writer.pick(('linear(x)', 'param(0.5)', 'given(-2, 2)'))})")
+
+
+def _directions(writer: Writer, style: Style) -> str:
     """A setting of directions, or none; few enough for the number of nodes."""
+    if style.steps > 1:
+        return writer.pick(("", "directions forward", "directions backward"))
     layout = writer.layout
     most, rank = max(1, MOST_SCANS // layout.nodes), len(layout.ports)
     words = ["", "forward", "backward", *(["both"] if most > 1 else [])]
@@ -276,7 +298,7 @@ def _directions(writer: Writer) -> str:
 def _settings(writer: Writer, style: Style) -> list[str]:
     stabilize = "" if style.mode == "auto" and not writer.maybe() else f"stabilize {style.mode}"
     normalize = "" if style.normalize == "none" else f"normalize {style.normalize}"
-    settings = (_directions(writer), stabilize, normalize, "read after" if style.read_after else "")
+    settings = (_directions(writer, style), stabilize, normalize, "read after" if style.read_after else "")
     return [setting for setting in settings if setting]
 
 
@@ -300,13 +322,22 @@ def written(draw: st.DrawFn, kinds: Sequence[str] | None = None, scalar: bool | 
     spread = style.axes if style.state != "track" else style.axes[1:]
     sizes = {"key": style.key, "value": style.value, "track": style.track}
     writer = Writer(
-        draw, layout, constant=style.constant, positive=style.positive, spread=spread, terms=style.terms, sizes=sizes
+        draw,
+        layout,
+        constant=style.constant,
+        positive=style.positive,
+        spread=spread,
+        terms=style.terms,
+        sizes=sizes,
+        steps=style.steps > 0,
     )
     writer.helpers()
     _transition(writer, style)
     _source(writer, style)
     _readings(writer, style)
     _inputs(writer, style)
+    if style.steps:
+        _stepped(writer)
     equations = list(reversed(writer.equations)) if writer.maybe() else writer.equations
     return Spec(layout.kind, _text(style, writer, [*equations, *_settings(writer, style)]), layout.graphs)
 
@@ -316,6 +347,7 @@ def _text(style: Style, writer: Writer, body: Sequence[str]) -> str:
     sizes += f", track = {style.track}" if style.state == "track" else ""
     sizes += f", writes = {style.writes}" if style.writes else ""
     sizes += f", reads = {style.reads}" if style.reads else ""
+    sizes += f", steps = {style.steps}" if style.steps else ""
     sizes += ", gamma = 0.9" if "gamma" in writer.used else ""
     lines = "".join(f"    {line}\n" for line in body)
     definitions = DEFINITIONS if "def" in writer.used else ""

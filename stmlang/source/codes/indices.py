@@ -215,4 +215,9 @@ INDICES: dict[str, tuple[str, str]] = {
         "position that is not there",
         "An index of the state is pinned to a position on its axis, counted from 0.",
     ),
+    "STM2053": (
+        "steps of a node",
+        "A node of a chain may take several `steps`, each with a key, a value and gates of its own, in a scan of one "
+        "direction. Gates are those of one step: nothing runs over steps or picks one.",
+    ),
 }
