@@ -88,7 +88,7 @@ class Problem:
             counts = room_counts(room)
         else:
             counts = ragged_counts(dag) if axes is None and dag is not None else regular_counts(axes or ())
-        for what, count in (("nodes", counts.nodes), ("edges", counts.edges)):
+        for what, count in (("nodes", counts.nodes * scan.steps), ("edges", counts.edges * scan.steps)):
             refuse_above_largest(what, count, scan.topology.span)
         # On a ragged topology there may be a way to do without them.
         if axes is not None or any(set(PORT_INDICES) <= set(leaf.indices) for leaf in scan.leaves):
