@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float
 
 from stmlang.cost.chains import Chunk
 from stmlang.lower.adapters import direction_by_direction
+from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.contractions import matmul, transposed
 from stmlang.lower.operands import Operands
@@ -32,7 +33,7 @@ from stmlang.lower.strategy import LoweringContext, Tables, no_tables
 from stmlang.lower.summary import Summary, advance, read, write
 
 FEW = 8
-"""So many tracks are added up one by one: there are many blocks, and each is too small for a matrix kernel."""
+"""So many terms are added up one by one: there are many blocks, and each is too small for a matrix kernel."""
 
 
 def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
@@ -124,14 +125,27 @@ def _joined(a: Summary, b: Summary) -> Summary:
     )
 
 
-def _product(a: Float[Array, "*batch row track"], b: Float[Array, "*batch track column"]) -> Array:
+def _multiplied(a: Float[Array, "*batch row inner"], b: Float[Array, "*batch inner column"]) -> Array:
     """`a b`."""
-    tracks = a.shape[-1]
-    if tracks > FEW:
+    inner = a.shape[-1]
+    if inner > FEW:
         return matmul(a, b)
-    return sum(
-        (a[..., :, k, None] * b[..., None, k, :] for k in range(1, tracks)), start=a[..., :, 0, None] * b[..., None, 0, :]
-    )
+    terms = [a[..., :, k, None] * b[..., None, k, :] for k in range(inner)]
+    return sum(terms[1:], start=terms[0])
+
+
+def _forward(a: Array, b: Array) -> tuple[Array, tuple[()]]:
+    return _multiplied(a, b), ()
+
+
+def _backward(arguments: tuple[Array, Array], saved: tuple[()], cotangent: Array) -> tuple[Array, Array]:
+    del saved
+    a, b = arguments
+    return _multiplied(cotangent, transposed(b)), _multiplied(transposed(a), cotangent)
+
+
+_product = with_adjoint(_multiplied, _forward, _backward)
+"""`a b`, whose adjoint is two such products: by default it would be sums over rows and over columns, one for each track."""
 
 
 # --- the states between chunks ---------------------------------------------------------------------------------------
