@@ -48,11 +48,11 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
 
 
 class _Chunking(NamedTuple):
-    """A chain of so many nodes as `count` chunks of `size`."""
+    """A chain of so many nodes as `chunks` of `size`."""
 
     nodes: int
     size: int
-    count: int
+    chunks: int
 
     @classmethod
     def of(cls, operands: Operands, settings: Chunk) -> Self:
@@ -62,19 +62,19 @@ class _Chunking(NamedTuple):
     def apart(self, array: Float[Array, "direction head node *rest"]) -> Float[Array, "lane chunk place *rest"]:
         """Filled up with zeros."""
         widths = [(0, 0)] * array.ndim
-        widths[2] = (0, self.count * self.size - self.nodes)
-        return jnp.pad(array, widths).reshape(-1, self.count, self.size, *array.shape[3:])
+        widths[2] = (0, self.chunks * self.size - self.nodes)
+        return jnp.pad(array, widths).reshape(-1, self.chunks, self.size, *array.shape[3:])
 
     def together(self, array: Float[Array, "lane chunk target value"], query: tuple[int, ...]) -> Array:
         """What targets read as the outputs of nodes, which have the shape of queries up to the last axis."""
-        whole = array.reshape(*query[:2], self.count * self.size, *query[3:-1], array.shape[-1])
+        whole = array.reshape(*query[:2], self.chunks * self.size, *query[3:-1], array.shape[-1])
         return whole[:, :, : self.nodes]
 
     @property
     def beyond(self) -> Bool[Array, "chunk place"]:
         """Which places hold no node."""
-        places = jnp.arange(self.count * self.size) >= self.nodes
-        return places.reshape(self.count, self.size)
+        places = jnp.arange(self.chunks * self.size) >= self.nodes
+        return places.reshape(self.chunks, self.size)
 
 
 def _terms(array: Float[Array, "lane chunk place *term index"]) -> Float[Array, "lane chunk term index"]:
