@@ -55,6 +55,14 @@ TURN = """scan turn(heads = 3, key = 64, value = 64) on grid(rows, cols) {{
 }}
 """
 KEY_TURN, SCALAR_TURN = TURN.format(index="[key]", comma=", key"), TURN.format(index="", comma="")
+TRACKS = """scan tracks(heads = 2, key = 16, value = 16, track = 4) on chain(time) {
+    source[track] = sigmoid(linear(x))
+    normal[track] = l2norm(linear(x))
+    transition[track, track'] = eye[track, track'] - 2 * normal[track] * normal[track']
+    mark[track] = sigmoid(linear(x))
+    direct = sigmoid(linear(x))
+}
+"""
 GLA = "std:chain/gla"
 SIDE = {"rows": 14, "cols": 14}
 
@@ -185,6 +193,15 @@ CASES = (
         other_sizes={"time": 4096, "heads": 1, "key": 16, "value": 192},
     ),
     Case("key decay 14x14 to scalar", KEY_TURN, SIDE, 6.0, other=SCALAR_TURN, other_sizes=SIDE),
+    Case(
+        "tracks 4096 to the sweep",
+        TRACKS,
+        {"time": 4096},
+        1 / 4,
+        other=TRACKS,
+        other_sizes={"time": 4096},
+        strategy="recurrent",
+    ),
     Case("2DMamba 14x14 to the sweep", MAMBA_2D, SIDE, 1 / 8, other=MAMBA_2D, other_sizes=SIDE, strategy="recurrent"),
 )
 

@@ -28,12 +28,19 @@ class Chunk:
         return self
 
 
-def needs_chain(problem: Problem) -> str | None:
-    """Why a scan cannot be cut into chunks of a chain, with one state between two; None where it can."""
+def needs_one_axis(problem: Problem) -> str | None:
+    """Why a topology cannot be cut into chunks of a chain; None where it can."""
     if problem.axes is None or len(problem.axes) != 1:
         return "it needs a chain: one axis, and one port"
     if problem.counts.nodes == 0:
         return "there are no nodes to cut into chunks"
+    return None
+
+
+def needs_chain(problem: Problem) -> str | None:
+    """Why a scan cannot be cut into chunks of a chain, with one state of no tracks between two; None where it can."""
+    if reason := needs_one_axis(problem):
+        return reason
     if problem.track > 1:
         return f"it needs states without a tracking axis, and here track = {problem.track}"
     return None

@@ -27,6 +27,7 @@ from stmlang.strategies.raster import cost as raster
 from stmlang.strategies.recurrent import cost as recurrent
 from stmlang.strategies.rows import cost as rows
 from stmlang.strategies.separable import cost as separable
+from stmlang.strategies.tracks import cost as tracks
 from stmlang.strategies.walk import cost as walk
 
 STRATEGIES: tuple[AnyStrategy, ...] = (
@@ -44,6 +45,7 @@ STRATEGIES: tuple[AnyStrategy, ...] = (
     delta.STRATEGY,
     delta_dense.STRATEGY,
     delta_separable.STRATEGY,
+    tracks.STRATEGY,
     packed.STRATEGY,
     packed_nodes.STRATEGY,
     walk.STRATEGY,

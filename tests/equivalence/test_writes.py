@@ -38,6 +38,7 @@ from tests.helpers.cases import (
     linear,
     raster,
     separable,
+    tracks,
     ways,
 )
 
@@ -105,9 +106,9 @@ CASES = (
     Case(
         "chain 2 for all", "chain(t = 2)", ONE_GATE_FOR_ALL, (*ways({"tile": (1,)}), ("dense_nodes", None)), writes=2, reads=2
     ),
-    Case("chain 7 tracks", "chain(t = 7)", TRACKS + BOTH + NONE, ANY, writes=2, reads=3),
-    Case("chain 5 tracks after", "chain(t = 5)", TRACKS_AFTER + BOTH, ANY, writes=2),
-    Case("chain 4 all tracks after", "chain(t = 4)", ALL_TRACKS_AFTER, ANY, reads=2),
+    Case("chain 7 tracks", "chain(t = 7)", TRACKS + BOTH + NONE, (*ANY, *tracks(1, 4)), writes=2, reads=3),
+    Case("chain 5 tracks after", "chain(t = 5)", TRACKS_AFTER + BOTH, (*ANY, *tracks(2)), writes=2),
+    Case("chain 4 all tracks after", "chain(t = 4)", ALL_TRACKS_AFTER, (*ANY, *tracks(8)), reads=2),
     Case("chain 6 key", "chain(t = 6)", KEY + BOTH, (*ANY, *linear(4)), writes=3, reads=2),
     Case("chain 5 erase", "chain(t = 5)", ERASE, (*ANY, *delta(2)), writes=2, reads=2),
     Case("chain 5 sum", "chain(t = 5)", SUM, (*ways({"tile": (3,)}), *linear(2)), writes=2, reads=2),

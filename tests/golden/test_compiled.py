@@ -21,7 +21,7 @@ LARGE = 100
 def ways(name: str, case: Case) -> list[tuple[str, dict | None]]:
     """The strategies that take a case."""
     if case.track > 1:
-        return [("recurrent", None)]
+        return [("recurrent", None), *([("tracks", {"chunk": 4})] if name in CHAINS else [])]
     tile = {"block": 4} if name in GRAPHS else {"tile": (5,) if name in CHAINS else (3, 2)}
     found = [("recurrent", None), ("parallel", None), ("chunkwise", tile), ("dense", None)]
     return found[:3] if case.q[..., 0, 0].size >= LARGE // case.count else found
@@ -59,7 +59,8 @@ def test_gradient_with_tracks(name: str) -> None:
     """Of what each argument moves by itself, where the recurrence's derivative is known along any change."""
     case, rng = load(data_folder("golden/plstm"), name), np.random.default_rng(0)
     graph, at = dag_of(case.topology), Arguments(case.q, case.k, case.v, case.gates, case.initial)
-    op = stmlang.compile(case.spec, dtype="float64", strategy="recurrent")
+    strategy, config = ways(name, case)[-1]
+    op = stmlang.compile(case.spec, dtype="float64", strategy=strategy, config=config)
     cotangent = rng.normal(size=op.signature.result)
     product = jax.jit(jax.grad(lambda *given: jnp.sum(op(*given, case.initial) * cotangent), argnums=(0, 1, 2, 3)))
     *inputs, gates = product(case.q, case.k, case.v, case.gates)

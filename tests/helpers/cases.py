@@ -37,6 +37,11 @@ def delta(*chunks: int) -> tuple[Way, ...]:
     return tuple(("delta", {"chunk": chunk}) for chunk in chunks)
 
 
+def tracks(*chunks: int) -> tuple[Way, ...]:
+    """The strategy for chains with tracks, once for each number of nodes in a chunk."""
+    return tuple(("tracks", {"chunk": chunk}) for chunk in chunks)
+
+
 SYSTEM: tuple[Way, ...] = (("delta_dense", None),)
 """What runs the delta rule on any topology as one system."""
 
@@ -291,6 +296,12 @@ TRACKS = """
     mark[in, track] = given()
     direct = given()
 """
+APART = """
+    source[track] = given()
+    transition[track] = given(-1, 1)
+    mark = given()
+    direct = given()
+"""
 LISTS = """
     decay = 1 - 2 ^ spread(-1, -3)
     own[key] = given(-1, 1)
@@ -429,7 +440,10 @@ CASES: tuple[Case, ...] = (
     ),
     Case("chain 9 delta", "chain(t = 9)", DELTA + BOTH, (*ANY, *delta(4, 9), *SYSTEM), key=4),
     Case("chain 13 erase", "chain(t = 13)", ERASE + CONCAT + NONE, (*ANY, *delta(5)), key=3, exact=True),
-    Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, (*ANY, *walk(2))),
+    Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, (*ANY, *walk(2), *tracks(4, 9))),
+    Case("chain 1 tracks", "chain(t = 1)", TRACKS + CONCAT + NONE, tracks(1)),
+    Case("chain 2 tracks", "chain(t = 2)", TRACKS + BACKWARD + NONE, tracks(1, 2)),
+    Case("chain 13 tracks apart", "chain(t = 13)", APART + BOTH + NONE, (*ANY, *walk(5), *tracks(4)), exact=True),
     Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, (*ways({"tile": (1, 1)}), *raster((1, 1)))),
     Case("grid 1x7", SQUARE.format(1, 7), RANK_ONE + ALL + PROPAGATE, (*ways({"tile": (1, 3)}), *raster((1, 3)))),
     Case("grid 7x1", SQUARE.format(7, 1), CYCLIC + CONCAT, (*ways({"tile": (2, 2)}), *raster((2, 1), segments=2)), quick=False),

@@ -51,11 +51,11 @@ def test_only_the_recurrence_takes_state_transitions(transition):
     assert isinstance(refused, Rejection)
 
 
-def test_tracking_needs_the_recurrence():
-    """Level by level, or node by node."""
+def test_tracking_needs_the_recurrence_or_chunks():
+    """Level by level, node by node, or in blocks of a chain."""
     given = problem(grid(8), track=2)
     names = {entry.strategy for s in strategies() for entry in offered(s, given) if isinstance(entry, Candidate)}
-    assert names == {"recurrent", "walk"}
+    assert names == {"recurrent", "tracks", "walk"}
 
 
 def test_a_normalizer_is_one_more_column():

@@ -26,7 +26,7 @@ SIZES = {"rows": 14, "cols": 14, "planes": 6, "depth": 6, "time": 1024, "patches
 
 PATHS: dict[str, tuple[str, str]] = {
     "plstm/chain": ("proved P", "linear"),
-    "plstm/chain_tracking": (TRACKING, "recurrent"),
+    "plstm/chain_tracking": (TRACKING, "tracks"),
     "plstm/image_p": (RANK_ONE, "rows"),
     "plstm/image_tracking": (TRACKING, "recurrent"),
     "plstm/image_p_reference": (RANK_ONE, "rows"),
