@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from stmlang.check.complex_gates import Halves, RealGate, complex_gates, implied_gate, real_gate, referred
 from stmlang.check.dependency_order import in_order, reached
 from stmlang.check.finite import finite
 from stmlang.check.foreign_names import SIZES_ELSEWHERE
@@ -12,8 +13,9 @@ from stmlang.check.headers import Declared
 from stmlang.check.implied import Implied
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
+from stmlang.check.typing.complex_values import written_name
 from stmlang.check.vocabulary import CORE, INPUTS, SIZES
-from stmlang.scan.expression import Degree, Neighbour, Number, inside
+from stmlang.scan.expression import Degree, LeafRef, Neighbour, Number, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology
 from stmlang.source.advice import Advice
@@ -38,6 +40,8 @@ class Draft:
     uses: dict[str, dict[str, Span]] = field(default_factory=dict[str, dict[str, Span]])
     leaves: dict[str, tuple[Leaf, ...]] = field(default_factory=dict[str, tuple[Leaf, ...]])
     clauses: dict[str, tuple[Clause, ...]] = field(default_factory=dict[str, tuple[Clause, ...]])
+    halves: dict[str, Halves] = field(default_factory=dict[str, Halves])
+    """The clauses of complex gates, for each of their halves."""
 
 
 def finish(problems: Problems, draft: Draft) -> Scan | None:
@@ -48,22 +52,27 @@ def finish(problems: Problems, draft: Draft) -> Scan | None:
     _check_tracks(problems, draft)
     if order is None:
         return None
-    clauses = finite(problems, {name: _written(draft, name) for name in order})
-    directional = _directional(draft, order)
+    made = _real_gates(draft, order)
+    clauses = finite(problems, {name: gate.clauses for name, gate in made.items()})
+    whole = draft  # in the gates that were written, as warnings are
+    draft = _in_real_gates(draft, made)
+    directional = _directional(draft, list(made))
     _check_shared(problems, draft, directional)
     if problems.failed or draft.topology is None or draft.sizes is None:
         return None
-    live = reached(draft.uses, (*CORE, *INPUTS))
+    used = reached(whole.uses, (*CORE, *INPUTS))
     for name in order:
-        if name not in live:
+        if name not in used:
             note = "it is left out, with the leaves in it"
-            help = _meant(problems, draft, name, clauses[name])
+            help = _meant(problems, draft, name, clauses.get(name, ()))
             problems.warn("STM1034", f"nothing uses the gate `{name}`", draft.declared[name].name.span, note, help=help)
-    gates = tuple(_gate(draft, name, clauses[name], name in directional) for name in order if name in live)
-    varying = _varying(draft)
-    leaves = tuple(
-        replace(leaf, directional=gate.name in varying) for gate in gates for leaf in draft.leaves.get(gate.name, ())
+    live = reached(draft.uses, (*CORE, *INPUTS))
+    gates = tuple(
+        Gate(name, gate.indices, clauses[name], name in directional, gate.span) for name, gate in made.items() if name in live
     )
+    varying = _varying_leaves(draft)
+    found = {leaf.name: leaf for gate in gates for leaf in draft.leaves.get(gate.name, ())}
+    leaves = tuple(replace(leaf, directional=leaf.name in varying) for leaf in found.values())
     return Scan(
         name=draft.item.name.text,
         topology=draft.topology,
@@ -94,16 +103,35 @@ def _meant(problems: Problems, draft: Draft, name: str, clauses: tuple[Clause, .
             return None
 
 
-def _written(draft: Draft, name: str) -> tuple[Clause, ...]:
-    implied = draft.implied.get(name)
-    return draft.clauses.get(name, ()) if implied is None else (Clause((), implied.value),)
+def _real_gates(draft: Draft, order: list[str]) -> dict[str, RealGate]:
+    """The gates of the scan, in order: complex ones are several real ones."""
+    made: dict[str, RealGate] = {}
+    for name in order:
+        implied, declared = draft.implied.get(name), draft.declared.get(name)
+        if implied is not None:
+            made[name] = implied_gate(implied)
+        elif declared is not None and declared.header is not None:
+            halves = draft.halves.get(name)
+            if halves is not None:
+                made |= complex_gates(declared.header, halves)
+            else:
+                made[name] = real_gate(declared.header, draft.clauses.get(name, ()))
+        elif declared is not None:
+            made[name] = RealGate((), (), declared.name.span)
+    return made
 
 
-def _gate(draft: Draft, name: str, clauses: tuple[Clause, ...], directional: bool) -> Gate:
-    implied = draft.implied.get(name)
-    header = draft.declared[name].header if implied is None else implied.header
-    assert header is not None, "a scan without errors has no broken gate"
-    return Gate(name, header.indices, clauses, directional, header.span)
+def _in_real_gates(draft: Draft, made: Mapping[str, RealGate]) -> Draft:
+    """The draft with what its gates use and the leaves in them for each real gate. A leaf may be in both halves of a complex
+    one; those of equations that never hold are in none."""
+    every = {leaf.name: leaf for leaves in draft.leaves.values() for leaf in leaves}
+    order = {name: number for number, name in enumerate(every)}
+    leaves: dict[str, tuple[Leaf, ...]] = {}
+    for name, gate in made.items():
+        read = {expr.leaf for expr in inside(*(clause.value for clause in gate.clauses)) if isinstance(expr, LeafRef)}
+        leaves[name] = tuple(every[leaf] for leaf in sorted(read, key=order.__getitem__))
+    uses = {name: referred(made, name) for name in made}
+    return replace(draft, uses=uses, leaves=leaves, clauses={name: gate.clauses for name, gate in made.items()})
 
 
 # --- directions
@@ -117,13 +145,18 @@ def _varying(draft: Draft) -> set[str]:
     return reached(draft.uses, _STATE_GATES, barriers=INPUTS)
 
 
+def _varying_leaves(draft: Draft) -> set[str]:
+    """Those leaves, by name."""
+    return {leaf.name for name in _varying(draft) for leaf in draft.leaves.get(name, ())}
+
+
 def _directional(draft: Draft, order: list[str]) -> set[str]:
     """The gates that rest on a leaf of which there is one for each direction, or on degrees or neighbours, counted along it."""
-    varying = _varying(draft)
+    varying = _varying_leaves(draft)
     counted = _counted(draft)
     directional: set[str] = set()
     for name in order:
-        own = (name in varying and bool(draft.leaves.get(name))) or name in counted
+        own = any(leaf.name in varying for leaf in draft.leaves.get(name, ())) or name in counted
         if own or any(other in directional for other in draft.uses[name]):
             directional.add(name)
     return directional
@@ -160,6 +193,7 @@ def _check_shared(problems: Problems, draft: Draft, directional: set[str]) -> No
         if below:
             _refuse_counted(problems, name, place, Label(counted[below[0]], "counted here"))
             continue
+        other = written_name(other)
         note = f"all directions share `q`, `k` and `v`, while `{other}`, which the states rest on, has one value for each"
         help = f"write what `{name}` needs of it as a gate of its own"
         labels = [Label(draft.declared[other].name.span, "declared here")] if other in draft.declared else []
