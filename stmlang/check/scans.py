@@ -121,7 +121,7 @@ class ScanChecker:
         if not self._complex or written is None:
             return tracks
         note = "`source` or `transition` is complex: the two tracks of the state are its real and its imaginary part"
-        self._problems.error("STM2055", "a complex state has no tracks of its own", written, note)
+        self._problems.error("STM2056", "a complex state has no tracks of its own", written, note)
         return None
 
     def _epsilon(self, expression: tree.Expression) -> float | None:
@@ -237,12 +237,12 @@ class ScanChecker:
                 note = (
                     "`q`, `k` and `v` are real: what multiplies a query belongs into `mark` and `direct`, a key's into `source`"
                 )
-                self._problems.error("STM2053", f"`{name}` is a complex number", gate.name.span, note)
+                self._problems.error("STM2054", f"`{name}` is a complex number", gate.name.span, note)
                 gate.header = None
             elif form > Form.REAL and name == "mark" and not self._complex:
                 note = "neither `source` nor `transition` is complex, so that the state is real"
                 help = "read it by a real number, such as `real(...)`, or write complex numbers to it"
-                self._problems.error("STM2054", "`mark` is complex and the state is not", gate.name.span, note, help=help)
+                self._problems.error("STM2055", "`mark` is complex and the state is not", gate.name.span, note, help=help)
                 gate.header = None
             elif gate.header is not None:
                 paired = self._complex and (name in ("source", "mark") or (name == "transition" and form > Form.REAL))

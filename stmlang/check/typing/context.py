@@ -67,7 +67,7 @@ class Context:
         """Report a complex number where a real one has to stand."""
         note = "complex are gates, and what `+`, `-`, `*`, `/`, `exp`, `conjugate`, `sum` and `mean` make of complex numbers"
         help = "`real(...)`, `imaginary(...)` or `abs(...)` of it is a real number"
-        self.error("STM2053", "this is a complex number", expression.span, note, help=help)
+        self.error("STM2054", "this is a complex number", expression.span, note, help=help)
 
     def constant(self, expression: tree.Expression, scope: Scope, depth: int, what: str) -> float | None:
         """The number that an expression is; None after an error. `what` is what the number is for: `a size`."""

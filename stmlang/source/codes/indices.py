@@ -215,17 +215,17 @@ INDICES: dict[str, tuple[str, str]] = {
         "position that is not there",
         "An index of the state is pinned to a position on its axis, counted from 0.",
     ),
-    "STM2053": (
+    "STM2054": (
         "complex number for a real one",
         "Complex are `polar(radius, angle)`, `complex(a, b)` and what `+`, `-`, `*`, `/`, `exp`, `conjugate`, `sum`, `mean`, "
         "lists and gates make of them. Everything else takes real numbers, such as `real(...)`, `imaginary(...)` and "
         "`abs(...)` of complex ones, and `q`, `k` and `v` are real.",
     ),
-    "STM2054": (
+    "STM2055": (
         "complex mark of a real state",
         "A state is complex if `source` or `transition` is. One that is real is read by real numbers.",
     ),
-    "STM2055": (
+    "STM2056": (
         "tracks of a complex state",
         "The tracks of a complex state are its real and its imaginary part. It has no others, and no gate the index `track`.",
     ),
