@@ -42,8 +42,7 @@ TEXTS = 2
 OPTIMIZED_EVERY = 4
 """One batch in so many lets XLA optimize, as users do; the others compile quickly."""
 ATTEMPTS, SHRINK_SECONDS = 150, 60.0
-"""Examples that shrinking tries, and how much longer than the time that was given it may take; where none was given, how long it
-may take."""
+"""Examples that shrinking tries, and how much longer than the time that was given it may take; how long, where none was."""
 
 
 def strategy_names() -> tuple[str, ...]:
