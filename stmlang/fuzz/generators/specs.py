@@ -112,8 +112,6 @@ def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
     return Style(
         layout,
         state,
-        draw(st.sampled_from(SINGLE[state] if turning_once else SPREADS[state])),
-        turning_once,
         constant=state == "scalar" and draw(st.sampled_from((False, False, True))),
         normalize=draw(st.sampled_from(normalizations)),
         mode="D" if turning_once else draw(st.sampled_from(MODES)),
@@ -125,6 +123,8 @@ def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
         writes=0 if scalar or turning_once else draw(st.sampled_from(TERMS)),
         reads=0 if scalar or turning_once else draw(st.sampled_from(TERMS)),
         steps=0 if scalar or not chain else draw(st.sampled_from(TERMS)),
+        spread=draw(st.sampled_from(SINGLE[state] if turning_once else SPREADS[state])),
+        turning_once=turning_once,
     )
 
 
