@@ -27,6 +27,14 @@ class _Fails(Exception):
     """Tells hypothesis that an example is one of those that it is to shrink."""
 
 
+class _Raised(BaseException):
+    """Takes what was raised while asking past hypothesis, which takes most exceptions for failures of an example."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
 def example(strategy: SearchStrategy[Example], start: int, number: int) -> Example | None:
     """The example of a number under a seed, or None where the bytes for it make none."""
     examples: list[Example] = []
@@ -37,21 +45,31 @@ def example(strategy: SearchStrategy[Example], start: int, number: int) -> Examp
 def shrink(strategy: SearchStrategy[Example], start: int, number: int, fails: Callable[[Example], bool], most: int) -> None:
     """Look for smaller examples that fail, beginning with that of a number, which does.
 
-    `fails` is asked once for each, at most `most` times, and told of ever smaller ones as hypothesis finds them.
+    `fails` is asked once for each, at most `most` times, and told of ever smaller ones as hypothesis finds them. What it raises
+    ends the search, and is raised.
     """
     known: dict[Any, bool] = {}
+
+    def asked(candidate: Example) -> bool:
+        try:
+            return fails(candidate)
+        except BaseException as error:
+            raise _Raised(error) from None
 
     def attempt(candidate: Example) -> None:
         key = repr(candidate)
         if key not in known:
-            known[key] = not known or (len(known) < most and fails(candidate))
+            known[key] = not known or (len(known) < most and asked(candidate))
         if known[key]:
             raise _Fails
 
     explorer = _explorer(strategy, attempt, InMemoryExampleDatabase())
-    for explore in (lambda: explorer.hypothesis.fuzz_one_input(_bytes(start, number)), explorer):
-        with suppress(_Fails, Flaky):
-            explore()
+    try:
+        for explore in (lambda: explorer.hypothesis.fuzz_one_input(_bytes(start, number)), explorer):
+            with suppress(_Fails, Flaky):
+                explore()
+    except _Raised as raised:
+        raise raised.error from None
 
 
 def _explorer(strategy: SearchStrategy[Any], body: Callable[[Any], None], database: ExampleDatabase | None) -> Any:

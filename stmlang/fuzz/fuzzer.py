@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,7 +42,7 @@ TEXTS = 2
 OPTIMIZED_EVERY = 4
 """One batch in so many lets XLA optimize, as users do; the others compile quickly."""
 ATTEMPTS, SHRINK_SECONDS = 150, 60.0
-"""Examples that shrinking tries, and how much longer than the time that was given it may take."""
+"""Examples that shrinking tries, and how much longer than the time that was given it may take; how long, where none was."""
 
 
 def strategy_names() -> tuple[str, ...]:
@@ -322,9 +323,10 @@ class Fuzzer:
     def _shrink(self, key: tuple[str, str, str], name: str, tried: Example, evaluator: Evaluator) -> None:
         """Replace what was kept by ever smaller trials that fail in the same way."""
         _, strategy, manner = key
+        end = (self._end if isfinite(self._end) else time.monotonic()) + SHRINK_SECONDS
 
         def fails(trial: Trial) -> bool:
-            if time.monotonic() > self._end + SHRINK_SECONDS:
+            if time.monotonic() > end:
                 return False
             for way in self._ways(trial, strategy, tried.job.way, evaluator):
                 job = replace(tried.job, trial=trial, way=way)

@@ -166,6 +166,20 @@ class Rounding(Evaluator):
         return super().split(arguments)
 
 
+class Flushed(Evaluator):
+    """Evaluates the gates of one direction on a machine where results smaller than its first argument are zero. At a kink, as
+    that of `abs`, that may be the other side, with another derivative."""
+
+    def __init__(self, smallest: float, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.smallest = smallest
+
+    def evaluate(self, expr: Expr) -> Value:
+        value = super().evaluate(expr)
+        real = np.where(np.abs(value.array.real) < self.smallest, np.copysign(0.0, value.array.real), value.array.real)
+        return replace(value, array=real + 1j * value.array.imag if np.iscomplexobj(value.array) else real)
+
+
 def moved(array: Floats, exact: Floats, terms: Floats, way: int) -> Floats:
     """Every number times `1 + STEP` or `1 - STEP`, away from the exact one; its derivative by `STEP` times its own size and
     that of its terms, likewise. Where there is nothing to go away from, the number's own bits decide."""

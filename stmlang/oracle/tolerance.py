@@ -32,7 +32,8 @@ than a quarter of `|d|` nothing is known of the quotient, and nothing is claimed
 **bfloat16** is computed in float32 from rounded arguments: its bound is float32's, and half a last digit of the result.
 
 **Small numbers.** What is below the smallest normal number of a data type may become zero, and what it would have been
-multiplied with is lost as well.
+multiplied with is lost as well. So may what an equation takes the absolute value of, or compares: where that changes the side
+of a kink, the derivative may be that of either side, and `e` grows by the difference of both.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from stmlang.oracle.recurrence import (
     run,
     scales,
 )
-from stmlang.oracle.rounding import STEP, WAYS, Rounding
+from stmlang.oracle.rounding import STEP, WAYS, Flushed, Rounding
 from stmlang.oracle.steps import last_of, written_out
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
@@ -71,6 +72,9 @@ LAST = {"float64": 0.0, "float32": 0.0, "bfloat16": 2.0**-8}
 SMALLEST = {"float64": 1e-50, "float32": 2.0**-126, "bfloat16": 2.0**-126}
 """Numbers below this may become zero. In float64 it is not the smallest normal number: complex steps of 1e-30 leave squares of
 1e-60, and where a derivative is zero nothing hides them."""
+FLUSHED = {"float64": None, "float32": SMALLEST["float32"], "bfloat16": SMALLEST["bfloat16"]}
+"""Numbers below this may change the side of a kink. None in float64: products of a few arguments get nowhere near its smallest
+one."""
 LARGEST = {"float64": 1e300, "float32": 1e30, "bfloat16": 1e30}
 """Beyond this something overflows on the way, and nothing is claimed."""
 ROUNDINGS = 4.0
@@ -96,13 +100,16 @@ def allowances(scan: Scan, dag: DAG, dtype: str, at: Arguments, along: Arguments
     inputs, initial = turned(at, along)
     clean = evaluate_gates(scan, dag, *inputs)
     noisy = [evaluate_gates(scan, dag, *inputs, evaluator=partial(Rounding, way)) for way in WAYS]
+    smallest = FLUSHED[dtype]
+    flushed = None if smallest is None else evaluate_gates(scan, dag, *inputs, evaluator=partial(Flushed, smallest))
     raw: list[Floats] = []
     errors: list[Floats] = []
     finals: list[dict[str, Floats]] = []
     for number, gates in enumerate(clean):
         entering = entering_states(scan, dag, number, {} if initial is None else initial[number])
         direct = adds_direct(scan, number)
-        sizes = sizes_of(scan, gates, [ways[number] for ways in noisy], entering)
+        otherwise = None if flushed is None else flushed[number]
+        sizes = sizes_of(scan, gates, [ways[number] for ways in noisy], entering, otherwise, UNIT[dtype])
         h, states = sizes.error(scan, direct, along is not None)
         vanishing = sizes.vanishing(dtype)
         h, states = h + vanishing[:, None, None], states + vanishing[:, None, None, None]
@@ -175,17 +182,27 @@ class Sizes:
         return run(scan, gates, (1 + shift) * (self.states + side * self.state_changes), direct)
 
 
-def sizes_of(scan: Scan, gates: DirectionGates, noisy: Sequence[DirectionGates], entering: Floats) -> Sizes:
-    """The sizes of gates and of what was measured of their rounding."""
+def sizes_of(
+    scan: Scan,
+    gates: DirectionGates,
+    noisy: Sequence[DirectionGates],
+    entering: Floats,
+    flushed: DirectionGates | None = None,
+    unit: float = 1.0,
+) -> Sizes:
+    """The sizes of gates and of what was measured of their rounding; of what they are where small numbers became zero, if that
+    is given, in units of the roundoff."""
 
-    def error(array: Floats, count: Floats, *others: Floats) -> Floats:
+    def error(array: Floats, count: Floats, otherwise: Floats, *others: Floats) -> Floats:
         noise = np.max([np.abs(other - array) for other in others], axis=0) / STEP
-        return np.abs(array) * count + NOISE * noise
+        return np.abs(array) * count + NOISE * noise + np.abs(otherwise - array) / unit
+
+    def measured(size: Callable[[Floats], Floats]) -> tuple[DirectionGates, DirectionGates]:
+        sizes, *others = (combined(size, variant) for variant in (gates, flushed or gates, *noisy))
+        return sizes, combined(error, sizes, counts, *others)
 
     counts = roundings(scan, gates)
-    real, change = combined(np.real, gates), combined(slope, gates)
-    errors = combined(error, real, counts, *(combined(np.real, perturbed) for perturbed in noisy))
-    change_errors = combined(error, change, counts, *(combined(slope, perturbed) for perturbed in noisy))
+    (real, errors), (change, change_errors) = measured(np.real), measured(slope)
     matrices = any("key'" in value.states for value in (gates.transition, gates.mark))
     states, turned_states = entering.real, slope(entering.astype(np.complex128))
     if not matrices:

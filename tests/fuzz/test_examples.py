@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import strategies as st
 
 from stmlang.fuzz.examples import example, shrink
@@ -48,3 +49,19 @@ def test_shrinking_asks_no_more_often_than_it_may():
     asked, failed = failing(6)
     assert len(asked) == 5  # the first one is known to fail
     assert failed
+
+
+@pytest.mark.parametrize("raised", [ValueError("no"), pytest.fail.Exception("time is up"), SystemExit(3), KeyboardInterrupt()])
+def test_what_is_raised_while_asking_ends_the_search(raised: BaseException):
+    asked: list[list[int]] = []
+
+    def fails(found: list[int]) -> bool:
+        asked.append(found)
+        if len(asked) == 4:
+            raise raised
+        return True
+
+    with pytest.raises(type(raised)) as caught:
+        shrink(LISTS, 0, 0, fails, 500)
+    assert caught.value is raised
+    assert len(asked) == 4

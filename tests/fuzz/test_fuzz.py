@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 from stmlang.fuzz.examples import shrink
-from stmlang.fuzz.fuzzer import BATCH, Fuzzer, Source, Task, _step, batch, strategy_names
+from stmlang.fuzz.fuzzer import BATCH, SHRINK_SECONDS, Fuzzer, Source, Task, _step, batch, strategy_names
 from stmlang.fuzz.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Job, Outcome, Plan
 from stmlang.fuzz.saved import load
 from stmlang.fuzz.trial import Finding, Trial, Way
@@ -135,6 +136,29 @@ def test_the_first_finding_is_kept_at_once_and_then_a_smaller_one(tmp_path, monk
     assert len(list(tmp_path.iterdir())) == 2
     assert fuzzer.counts.findings.total() >= 1
     assert fuzzer.counts.by(2)["check 5"][2] == fuzzer.counts.findings.total()
+
+
+def test_shrinking_ends_though_no_time_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("stmlang.fuzz.fuzzer.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Slow(Fake):
+        def ask(self, job: Job) -> Any:
+            now[0] += 25.0
+            return super().ask(job)
+
+    def fails(job: Evaluate) -> str:
+        return "wrong" if job.check == "check 5" and job.way.strategy == "linear" else ""
+
+    evaluator = Slow(fails)
+    fuzzer = Fuzzer(task(), None, 300, None)
+    for example in fuzzer.alone(evaluator):
+        if example.outcome.finding is not None:
+            break
+    (kept,) = fuzzer.kept.values()
+    begun = next(place for place, job in enumerate(evaluator.jobs) if isinstance(job, Draw))
+    assert 25.0 * (len(evaluator.jobs) - begun) <= SHRINK_SECONDS + 4 * 25.0
+    assert kept.saved.finding.check == "check 5"
 
 
 def test_findings_that_differ_are_kept_apart(tmp_path):

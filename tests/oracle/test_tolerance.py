@@ -179,6 +179,29 @@ def test_products_may_vanish_in_single_precision() -> None:
     assert np.all(bounds["float64"].h < 1e-8 * result.h[1])
 
 
+@pytest.mark.parametrize("leaf", [-2e-38, 2e-38, -1e-30])
+def test_a_product_that_vanishes_may_change_the_side_of_a_kink(leaf: float) -> None:
+    """`abs(0.3 a)` falls where `a` is negative; where the product is zero, it rises."""
+    text = (
+        "scan a(heads = 1, key = 1, value = 1) on chain(t = 3) {\n transition = exp(-abs(0.3 * param(0.5)))\n source = 1\n}\n"
+    )
+    here = point(Trial(text, "chain", "random", 0), "float64", False)
+    at = replace(here.at, gates={name: np.full(np.shape(array), leaf) for name, array in here.at.gates.items()})
+    still = (np.zeros(np.shape(array)) for array in (at.q, at.k, at.v))
+    along = Arguments(*still, {name: np.ones(np.shape(array)) for name, array in at.gates.items()})
+    slopes = [
+        derivative(here.scan, here.dag, replace(at, gates={name: size * array for name, array in at.gates.items()}), along).h
+        for size in (1.0, -1.0)
+    ]
+    either = np.abs(slopes[0] - slopes[1])
+    assert np.any(either > 1e-3)
+    bounds = {dtype: allowances(here.scan, here.dag, dtype, at, along).h for dtype in DTYPES}
+    doubtful = bool(-(2.0**-126) < 0.3 * leaf < 0)
+    assert np.all((bounds["float32"] >= either) == (doubtful | (either == 0)))
+    assert np.all(bounds["float64"] < np.maximum(1e-3 * either, 1e-12))
+    assert np.all(allowances(here.scan, here.dag, "float32", at).h < 1e-4)
+
+
 def test_copies_are_separate_evaluations() -> None:
     for name in ("chain 12 mlstm", "chain 9 key", "grid 3x4 turn", "grid 4x7 constant", "factors tracks"):
         first, second = (point(replace(trial(name), seed=seed), "float64", True) for seed in (1, 2))

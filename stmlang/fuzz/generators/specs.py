@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +17,18 @@ from stmlang.fuzz.trial import Listed, Trial
 State = Literal["scalar", "elementwise", "matrix", "delta", "track", "complex"]
 STATES: tuple[State, ...] = ("scalar", "elementwise", "matrix", "delta", "track", "complex")
 MODES = ("auto", "none", "P", "D")
+SPREADS: Mapping[State, Sequence[Site]] = {
+    "scalar": ((),),
+    "elementwise": (("key", "value"), ("key",), ("value",)),
+    "matrix": (("key", "value"), (), ("key",), ("value",)),
+    "delta": (("key", "value"), (), (), ("key",), ("value",)),
+    "track": (("value",),),
+    "complex": (("key", "value"), ("key",), ("value",)),
+}
+"""The axes that gates may have; a gate need not have all of them."""
+ELEMENTWISE: tuple[State, ...] = ("elementwise",)
+SINGLE: Mapping[State, Sequence[Site]] = {"elementwise": (("key",), ("value",)), "delta": ((),)}
+"""What is drawn, beside the delta rule, on grids of two axes in D-mode, and the axes: there are strategies for these."""
 FEW_PATHS = 64
 """Up to so many paths between two nodes may all have entries of one: more are scaled, or the sums would say little."""
 TERMS = (0, 0, 0, 0, 1, 2, 3)
@@ -31,6 +43,10 @@ class Style:
 
     layout: Layout
     state: State
+    spread: Site
+    """The axes of the state that gates may have, but for those that make transitions matrices."""
+    turning_once: bool
+    """Whether it is one of the scans of `SINGLE`, of which each node writes and reads once, before what it passes on."""
     constant: bool
     normalize: str
     mode: str
@@ -67,19 +83,29 @@ class Style:
     @property
     def axes(self) -> Site:
         """State indices that gates may have."""
-        values = ("value",) if self.normalize == "none" else ()
+        spread = tuple(axis for axis in self.spread if axis == "key" or self.normalize == "none")
         match self.state:
             case "scalar":
                 return ()
             case "track":
-                return ("track", *values)
+                return ("track", *spread)
+            case "elementwise" | "complex":
+                return spread or ("key",)
             case _:
-                return ("key", *values)
+                return spread
+
+    @property
+    def values(self) -> Site:
+        """Of these, what may stand beside those of a matrix."""
+        return tuple(axis for axis in self.axes if axis == "value")
 
 
 @st.composite
 def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
     states = STATES[:1] if scalar else STATES[1:] if scalar is False else (*STATES[:1] * 5, *STATES[1:])
+    grid = layout.regular and len(layout.ports) == 2
+    turning_once = not scalar and grid and draw(st.sampled_from((False, False, True)))
+    states = ELEMENTWISE if turning_once else states
     state: State = draw(st.sampled_from((*states, *(() if scalar else ("delta",)))))
     chain = layout.regular and len(layout.ports) == 1
     normalizations = ("none", "none", "none", "mlstm", *(("sum",) if state in ("scalar", "elementwise") else ()))
@@ -88,15 +114,17 @@ def _styles(draw: st.DrawFn, layout: Layout, scalar: bool | None) -> Style:
         state,
         constant=state == "scalar" and draw(st.sampled_from((False, False, True))),
         normalize=draw(st.sampled_from(normalizations)),
-        mode=draw(st.sampled_from(MODES)),
-        read_after=draw(st.sampled_from((False, False, True))),
+        mode="D" if turning_once else draw(st.sampled_from(MODES)),
+        read_after=not turning_once and draw(st.sampled_from((False, False, True))),
         heads=draw(st.integers(1, 3)),
         key=draw(st.integers(1, 3)),
         value=draw(st.integers(1, 4)),
         track=draw(st.integers(2, 3)) if state == "track" else 1,
-        writes=0 if scalar else draw(st.sampled_from(TERMS)),
-        reads=0 if scalar else draw(st.sampled_from(TERMS)),
+        writes=0 if scalar or turning_once else draw(st.sampled_from(TERMS)),
+        reads=0 if scalar or turning_once else draw(st.sampled_from(TERMS)),
         steps=0 if scalar or not chain else draw(st.sampled_from(TERMS)),
+        spread=draw(st.sampled_from(SINGLE[state] if turning_once else SPREADS[state])),
+        turning_once=turning_once,
     )
 
 
@@ -113,11 +141,11 @@ def _transition(writer: Writer, style: Style) -> None:
         case "elementwise" | "complex":
             axes = writer.subset(style.axes) or style.axes[:1]
         case "matrix":
-            axes = ("key", "key'", *writer.subset(style.axes[1:]))
+            axes = ("key", "key'", *writer.subset(style.values))
         case "delta":
             axes = ("key", "key'")
         case "track":
-            axes = ("track", *writer.subset(("track'",)), *writer.subset(style.axes[1:]))
+            axes = ("track", *writer.subset(("track'",)), *writer.subset(style.values))
     indices = (*ends, *axes)
     if style.state == "delta":
         value = _delta(writer, style, ends)
@@ -175,10 +203,12 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
     """`scale * (eye - strength * u u')`, the scale also inside. `u` is no longer than one and the strength at most two; where
     there is a stabilizer to bound them, `u` may be the key as it comes."""
 
-    def factor(positive: bool) -> str:
+    def factor(positive: bool, ends: Site) -> str:
         return writer.helper(writer.subset(ends), lambda site: writer.bounded(site, 1, positive), positive)
 
     forms = ("key", "given", "linear", *(("free",) if style.mode != "none" and not style.positive else ()))
+    if style.turning_once:
+        forms = forms[:1]
     match writer.pick(("given", "linear") if style.writes or style.steps else forms):
         case "free":
             u = "k"
@@ -189,14 +219,14 @@ def _delta(writer: Writer, style: Style, ends: Site) -> str:
             u = writer.helper(("key",), lambda _: "l2norm(given())", False, plain=True)
         case _:
             u = writer.helper(("key",), lambda _: "l2norm(linear(x))", False, plain=True)
-    strength = writer.pick(("", "2 * ")) + factor(True)
+    strength = writer.pick(("", "2 * ")) + factor(True, () if style.turning_once else ends)
     matrix = f"eye[key, key'] - {strength} * {u}[key] * {u}[key']"
     if style.scaled:
         shares = writer.helper(("out",), writer.share, False, plain=True) if "out" in ends else f"{1 / style.layout.fan:.3f}"
         return f"{shares} * ({matrix})"
     if not writer.maybe():
         return matrix
-    scale = factor(False)
+    scale = factor(False, ends)
     inside = f"{scale} * eye[key, key'] - {strength} * {u}[key'] * {scale} * {u}[key]"
     return inside if writer.maybe() else f"{scale} * ({matrix})"
 
@@ -235,7 +265,7 @@ def _readings(writer: Writer, style: Style) -> None:
         return
     if writer.maybe():
         matrix = ("key'",) if style.state in ("matrix", "delta") and writer.maybe() else ()
-        axes = ("key", *matrix, *writer.subset(style.axes[1:])) if matrix else writer.subset(style.axes)
+        axes = ("key", *matrix, *writer.subset(style.values)) if matrix else writer.subset(style.axes)
         reads = writer.subset([term for term in style.terms if term == "read"])
         value = number if style.state == "complex" else _value
         writer.equate("mark", (*writer.subset(("in",)), *reads, *axes), lambda site: value(writer, site))
