@@ -94,7 +94,9 @@ def between(low: float, high: float, like: Interval, nan: Bools | None = None) -
 
 def times(a: Floats, b: Floats) -> Floats:
     """The product of bounds, in which zero times infinity is zero: an infinite value times zero is no number."""
-    return np.where((a == 0) | (b == 0), 0.0, a * b)
+    with np.errstate(invalid="ignore"):
+        products = a * b
+    return np.where((a == 0) | (b == 0), 0.0, products)
 
 
 def negate(a: Interval) -> Interval:

@@ -93,7 +93,7 @@ def test_every_kind_of_topology_is_drawn() -> None:
 
 
 RARE = {"tracks"}
-"""It needs a tracking axis on a chain, and no gate that acts on values, which so few trials seldom have together."""
+"""It needs a tracking axis on a chain, and no gate that acts on keys or values, which so few trials seldom have together."""
 
 
 def test_every_strategy_can_evaluate_some_trial() -> None:

@@ -78,10 +78,12 @@ class Example:
     topology: str
     body: str
     graphs: tuple[DAG, ...] = ()
+    track: int = 1
 
     @property
     def text(self) -> str:
-        return f"topology t = {self.topology}\nscan smallest(heads = 1, key = 2, value = 2) on t {{{self.body}}}\n"
+        sizes = "heads = 1, key = 2, value = 2" + (f", track = {self.track}" if self.track > 1 else "")
+        return f"topology t = {self.topology}\nscan smallest({sizes}) on t {{{self.body}}}\n"
 
 
 PAIR = tuple(
@@ -95,11 +97,20 @@ KEY_TURN = """
     direct = given()
     stabilize none
 """
+REFLECTED = """
+    normal[track] = given()
+    bend = given(0, 1)
+    source[track] = given()
+    transition[track, track'] = tanh(given()) * (eye[track, track'] - bend * normal[track] * normal[track'])
+    mark[track] = given()
+    stabilize none
+"""
 GRID = Example("grid(rows = 2, cols = 3)", ONE_TURN)
 EXAMPLES = (
     Example("dag { -> a; a -> b, c; b, c -> d; d -> }", FACTORS),
     Example("chain(t = 17)", FACTORS),
     Example("chain(t = 17)", ERASING),
+    Example("chain(t = 17)", REFLECTED, track=2),
     GRID,
     Example("grid(rows = 2, cols = 3)", ERASING_ONE_TURN),
     Example("grid(rows = 2, cols = 3)", SAME_EVERYWHERE),

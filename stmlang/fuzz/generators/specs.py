@@ -22,7 +22,7 @@ SPREADS: Mapping[State, Sequence[Site]] = {
     "elementwise": (("key", "value"), ("key",), ("value",)),
     "matrix": (("key", "value"), (), ("key",), ("value",)),
     "delta": (("key", "value"), (), (), ("key",), ("value",)),
-    "track": (("value",),),
+    "track": ((), ("value",)),
     "complex": (("key", "value"), ("key",), ("value",)),
 }
 """The axes that gates may have; a gate need not have all of them."""
