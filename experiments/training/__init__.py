@@ -1,12 +1,6 @@
 """One training loop for all studies: settings and their command line, batches that can be sought, checkpoints, logs, a report.
 
-A study has a frozen dataclass of settings with a field `training: Training`, a model, a loss and a `Source` of batches, and
-calls `fit`. docs/training.md shows a whole one.
+A study has a frozen dataclass of settings with a field `training: Training` (`settings.py`), a model, a loss and a `Source` of
+batches (`source.py`), and calls `fit` (`fitting.py`); `command.py` makes its command line, `report.py` its page. Nothing is
+imported here, since a command line is read before what training needs is there. docs/training.md shows a whole study.
 """
-
-from stmlang.experiments.training.errors import TrainingError
-from stmlang.experiments.training.fitting import Fitted, Task, Validation, fit
-from stmlang.experiments.training.settings import Training, meanings
-from stmlang.experiments.training.source import Shuffled, Source
-
-__all__ = ["Fitted", "Shuffled", "Source", "Task", "Training", "TrainingError", "Validation", "fit", "meanings"]

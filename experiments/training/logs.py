@@ -25,12 +25,7 @@ class Log:
         self.stream = open(self.path, "ab")  # noqa: SIM115 - open for as long as the run is
         self.stream.truncate(length)
         self.length = length
-        self.board: Any = None
-        if tensorboard:
-            require("tensorboardX")
-            from tensorboardX import SummaryWriter
-
-            self.board = SummaryWriter(str(out / "tensorboard"), purge_step=step + 1)
+        self.boards = [_board(out / "tensorboard", step)] if tensorboard else []
 
     def line(self, record: Record) -> None:
         """Append a line; it is in the file when this returns."""
@@ -42,17 +37,25 @@ class Log:
 
     def chart(self, values: Mapping[str, Any], step: int, under: str = "") -> None:
         """Show numbers in TensorBoard."""
-        board: Any = self.board
-        for name, value in () if board is None else values.items():
+        for name, value in values.items():
             if isinstance(value, Mapping):
                 self.chart(cast(Mapping[str, Any], value), step, f"{name}/")
             elif name != "step":
-                board.add_scalar(under + name, value, step)
+                for board in self.boards:
+                    board.add_scalar(under + name, value, step)
 
     def close(self) -> None:
         self.stream.close()
-        if self.board is not None:
-            self.board.close()
+        for board in self.boards:
+            board.close()
+
+
+def _board(folder: Path, step: int) -> Any:
+    """What TensorBoard is told by. What it was told of later steps does not count."""
+    require("tensorboardX")
+    from tensorboardX import SummaryWriter
+
+    return SummaryWriter(str(folder), purge_step=step + 1)
 
 
 def records(out: Path) -> list[dict[str, Any]]:
