@@ -20,8 +20,8 @@ from stmlang.experiments.training.errors import TrainingError
 
 S = TypeVar("S")
 WRONG, USAGE = 1, 2
-RULES = "─╭╮╰╯│╌"
-"""What boxes are drawn with."""
+RULES = "─╭╮╰╯-+"
+"""What boxes are drawn with, on terminals of all kinds."""
 
 
 def parsed(settings: type[S], module: str, description: str, arguments: Sequence[str] | None = None) -> S:
@@ -58,10 +58,11 @@ def usage_error(prog: str, message: str) -> NoReturn:
 
 
 def _message(said: str) -> str:
-    """What tyro says within its box, before it explains: the lines up to the first rule."""
-    lines = [line.strip(" │") for line in said.splitlines()]
-    first = next((place for place, line in enumerate(lines) if line and not set(line) & set(RULES)), 0)
-    last = next((place for place, line in enumerate(lines) if place > first and set(line) & set(RULES)), len(lines))
+    """What tyro says within its box, before it explains: the lines from the title to the first rule."""
+    _, *lines = [line.strip(" │|") for line in said.splitlines() if line.strip()] or [""]
+    ruled = [place for place, line in enumerate(lines) if not line.strip(RULES)]
+    first = 1 if ruled[:1] == [0] else 0  # on terminals that have no boxes a rule stands under the title
+    last = next((place for place in ruled if place > first), len(lines))
     return " ".join(lines[first:last]).strip() or "wrong options"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from stmlang.cost import units
 from stmlang.experiments.training.fitting import Fitted
@@ -75,7 +75,7 @@ def of_run(fitted: Fitted, settings: Any, packages: Sequence[str] = ()) -> list[
 
 def settings_and_versions(settings: Any, packages: Sequence[str] = ()) -> list[str]:
     """A table of what was set, what it is, and what it ran on."""
-    says, values = meanings(cast(type, type(settings))), _values(settings)
+    says, values = meanings(settings.__class__), _values(settings)
     rows = "".join(
         f"<tr><td>{name}</td><td>{html.escape(str(values[name]))}</td><td>{html.escape(meaning)}</td></tr>"
         for name, meaning in says.items()

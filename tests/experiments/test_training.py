@@ -1,4 +1,4 @@
-"""The training loop within one process: its command line, what it refuses, early stopping, and where numbers stop being finite."""
+"""The training loop within one process: its command line, what it refuses, when it ends, where numbers are not finite."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ from stmlang.experiments.training.watch import first_bad
 from stmlang.nn import ScanLayer
 from tests.experiments.small_run import TRAINING, run
 
+TRAINED = Training(rate=0.5)
+
 
 @dataclass(frozen=True)
 class Settings:
-    training: Training = Training(rate=0.5)
+    training: Training = TRAINED
     dim: int = 4
 
 
@@ -68,7 +70,7 @@ def test_a_batch_depends_on_its_step_alone() -> None:
     assert [source.batch(step) for step in reversed(range(9))] == batches[::-1]
     assert len({number for numbers, _ in batches[3:6] for number in numbers}) == 9
     with pytest.raises(TrainingError, match="larger than the 10 examples"):
-        Shuffled(10, 11, 0, lambda *_: None)
+        Shuffled(10, 11, 0, source.load)
 
 
 def test_runs_are_not_mixed_up(tmp_path: Path) -> None:
@@ -110,12 +112,21 @@ def test_the_first_bad_layer_and_gate_are_named() -> None:
     op = stmlang.compile("std:chain/gla", time=5, heads=1, key=2, value=2)
     assert isinstance(op, stmlang.CompiledScan)
     model = Two([ScanLayer(op, 3, key=jax.random.key(number)) for number in range(2)])
-    batch, key = jnp.ones((2, 5, 3)), jax.random.key(0)
+    batch, key = 10 * jnp.ones((2, 5, 3)), jax.random.key(0)
 
-    def bad(where: Any, value: float) -> str:
-        return first_bad(squares, eqx.tree_at(where, model, replace_fn=lambda x: jnp.full_like(x, value)), batch, key)
+    def out(model: Any) -> Any:
+        return model.layers[1].out
 
-    assert bad(lambda model: model.layers[1].out, np.nan) == "parameter `.layers[1].out` holds numbers that are not"
-    assert bad(lambda model: model.layers[1].out, 3e38) == "what `.layers[1]` returns"
-    gate = bad(lambda model: model.layers[1].leaves.weight["transition"], 3e38)
+    def value(model: Any) -> Any:
+        return model.layers[1].value.weight
+
+    def transition(model: Any) -> Any:
+        return model.layers[1].leaves.weight["transition"]
+
+    def bad(where: Any, number: float) -> str:
+        return first_bad(squares, eqx.tree_at(where, model, jnp.full_like(where(model), number)), batch, key)
+
+    assert bad(out, np.nan) == "parameter `.layers[1].out` holds numbers that are not"
+    assert bad(value, 3e38) == "what `.layers[1].op` returns"
+    gate = bad(transition, 3e38)
     assert gate.startswith("gate `transition` of `.layers[1]`")

@@ -44,6 +44,7 @@ def settings(cache: Path, devices: int = 1) -> dict[str, str]:
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PLATFORMS": "cpu",
+        "JAX_NUM_CPU_DEVICES": str(devices),
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
     }
 
@@ -89,5 +90,5 @@ def test_four_devices_learn_as_one(tmp_path: Path) -> None:
     assert len(alone) == len(shared) == 15 + 4
     for record, other in zip(alone, shared, strict=True):
         assert record.keys() == other.keys()
-        flat, beside = ({**line, **line.pop("validation", {})} for line in (dict(record), dict(other)))
+        flat, beside = (line.get("validation", line) for line in (record, other))
         np.testing.assert_allclose(list(flat.values()), list(beside.values()), rtol=2e-5)
