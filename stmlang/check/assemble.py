@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from stmlang.check.complex_gates import Halves, RealGate, complex_gates, implied_gate, real_gate, referred
 from stmlang.check.dependency_order import in_order, reached
 from stmlang.check.finite import finite
 from stmlang.check.foreign_names import SIZES_ELSEWHERE
@@ -13,8 +14,9 @@ from stmlang.check.implied import Implied
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
 from stmlang.check.steps import check_steps, stepped_leaf, without_steps
+from stmlang.check.typing.complex_values import written_name
 from stmlang.check.vocabulary import CORE, INPUTS, SIZES
-from stmlang.scan.expression import STEP, Degree, Expr, InputName, InputRef, Neighbour, Number, inside
+from stmlang.scan.expression import STEP, Degree, Expr, InputName, InputRef, LeafRef, Neighbour, Number, inside
 from stmlang.scan.scan import Clause, Gate, Leaf, Scan
 from stmlang.scan.topology import Topology
 from stmlang.source.advice import Advice
@@ -39,6 +41,8 @@ class Draft:
     uses: dict[str, dict[str, Span]] = field(default_factory=dict[str, dict[str, Span]])
     leaves: dict[str, tuple[Leaf, ...]] = field(default_factory=dict[str, tuple[Leaf, ...]])
     clauses: dict[str, tuple[Clause, ...]] = field(default_factory=dict[str, tuple[Clause, ...]])
+    halves: dict[str, Halves] = field(default_factory=dict[str, Halves])
+    """The clauses of complex gates, for each of their halves."""
 
 
 def finish(problems: Problems, draft: Draft) -> Scan | None:
@@ -49,26 +53,29 @@ def finish(problems: Problems, draft: Draft) -> Scan | None:
     _check_tracks(problems, draft)
     if order is None:
         return None
-    clauses = finite(problems, {name: _written(draft, name) for name in order})
-    directional = _directional(draft, order)
+    made = _real_gates(draft, order)
+    clauses = finite(problems, {name: gate.clauses for name, gate in made.items()})
+    whole = draft  # in the gates that were written, as warnings are
+    draft = _in_real_gates(draft, made)
+    directional = _directional(draft, list(made))
     _check_shared(problems, draft, directional)
     if draft.topology is not None and draft.sizes is not None and draft.sizes["steps"] > 1:
         check_steps(problems, draft.topology, draft.modes, draft.item.name.span)
     if problems.failed or draft.topology is None or draft.sizes is None:
         return None
-    live = reached(draft.uses, (*CORE, *INPUTS))
+    used = reached(whole.uses, (*CORE, *INPUTS))
     for name in order:
-        if name not in live:
+        if name not in used:
             note = "it is left out, with the leaves in it"
-            help = _meant(problems, draft, name, clauses[name])
+            help = _meant(problems, draft, name, clauses.get(name, ()))
             problems.warn("STM1034", f"nothing uses the gate `{name}`", draft.declared[name].name.span, note, help=help)
+    live = reached(draft.uses, (*CORE, *INPUTS))
     known: dict[int, tuple[Expr, Expr]] = {}
-    gates = tuple(_gate(draft, name, clauses[name], name in directional, known) for name in order if name in live)
-    varying = _varying(draft)
+    gates = tuple(_gate(name, gate, clauses[name], name in directional, known) for name, gate in made.items() if name in live)
+    varying = _varying_leaves(draft)
+    found = {leaf.name: leaf for gate in gates for leaf in draft.leaves.get(gate.name, ())}
     leaves = tuple(
-        replace(stepped_leaf(leaf, draft.sizes["steps"]), directional=gate.name in varying)
-        for gate in gates
-        for leaf in draft.leaves.get(gate.name, ())
+        replace(stepped_leaf(leaf, draft.sizes["steps"]), directional=leaf.name in varying) for leaf in found.values()
     )
     return Scan(
         name=draft.item.name.text,
@@ -101,17 +108,42 @@ def _meant(problems: Problems, draft: Draft, name: str, clauses: tuple[Clause, .
             return None
 
 
-def _written(draft: Draft, name: str) -> tuple[Clause, ...]:
-    implied = draft.implied.get(name)
-    return draft.clauses.get(name, ()) if implied is None else (Clause((), implied.value),)
+def _real_gates(draft: Draft, order: list[str]) -> dict[str, RealGate]:
+    """The gates of the scan, in order: complex ones are several real ones."""
+    made: dict[str, RealGate] = {}
+    for name in order:
+        implied, declared = draft.implied.get(name), draft.declared.get(name)
+        if implied is not None:
+            made[name] = implied_gate(implied)
+        elif declared is not None and declared.header is not None:
+            halves = draft.halves.get(name)
+            if halves is not None:
+                made |= complex_gates(declared.header, halves)
+            else:
+                made[name] = real_gate(declared.header, draft.clauses.get(name, ()))
+        elif declared is not None:
+            made[name] = RealGate((), (), declared.name.span)
+    return made
 
 
-def _gate(draft: Draft, name: str, clauses: tuple[Clause, ...], directional: bool, known: dict[int, tuple[Expr, Expr]]) -> Gate:
-    implied = draft.implied.get(name)
-    header = draft.declared[name].header if implied is None else implied.header
-    assert header is not None, "a scan without errors has no broken gate"
+def _gate(
+    name: str, gate: RealGate, clauses: tuple[Clause, ...], directional: bool, known: dict[int, tuple[Expr, Expr]]
+) -> Gate:
     own = tuple(replace(clause, value=without_steps(clause.value, known)) for clause in clauses)
-    return Gate(name, tuple(index for index in header.indices if index != STEP), own, directional, header.span)
+    return Gate(name, tuple(index for index in gate.indices if index != STEP), own, directional, gate.span)
+
+
+def _in_real_gates(draft: Draft, made: Mapping[str, RealGate]) -> Draft:
+    """The draft with what its gates use and the leaves in them for each real gate. A leaf may be in both halves of a complex
+    one; those of equations that never hold are in none."""
+    every = {leaf.name: leaf for leaves in draft.leaves.values() for leaf in leaves}
+    order = {name: number for number, name in enumerate(every)}
+    leaves: dict[str, tuple[Leaf, ...]] = {}
+    for name, gate in made.items():
+        read = {expr.leaf for expr in inside(*(clause.value for clause in gate.clauses)) if isinstance(expr, LeafRef)}
+        leaves[name] = tuple(every[leaf] for leaf in sorted(read, key=order.__getitem__))
+    uses = {name: referred(made, name) for name in made}
+    return replace(draft, uses=uses, leaves=leaves, clauses={name: gate.clauses for name, gate in made.items()})
 
 
 # --- directions
@@ -131,15 +163,20 @@ def _own(draft: Draft) -> tuple[InputName, ...]:
     return draft.modes.own if len(draft.modes.directions) > 1 else ()
 
 
+def _varying_leaves(draft: Draft) -> set[str]:
+    """Those leaves, by name."""
+    return {leaf.name for name in _varying(draft) for leaf in draft.leaves.get(name, ())}
+
+
 def _directional(draft: Draft, order: list[str]) -> set[str]:
     """The gates that rest on a leaf or an input of which there is one for each direction, or on degrees or neighbours, counted
     along it."""
-    varying = _varying(draft)
+    varying = _varying_leaves(draft)
     counted = _counted(draft)
     reading = _reading_own(draft)
     directional: set[str] = set()
     for name in order:
-        own = (name in varying and bool(draft.leaves.get(name))) or name in counted or name in reading
+        own = any(leaf.name in varying for leaf in draft.leaves.get(name, ())) or name in counted or name in reading
         if own or any(other in directional for other in draft.uses[name]):
             directional.add(name)
     return directional
@@ -187,6 +224,7 @@ def _check_shared(problems: Problems, draft: Draft, directional: set[str]) -> No
         if below:
             _refuse_counted(problems, name, place, Label(counted[below[0]], "counted here"))
             continue
+        other = written_name(other)
         note = f"all directions share `{name}`, while `{other}` has one value for each"
         help = f"write what `{name}` needs of it as a gate of its own, or end `directions` with `own {name}`"
         labels = [Label(draft.declared[other].name.span, "declared here")] if other in draft.declared else []

@@ -69,6 +69,10 @@ FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("argument", "external", "placeholder"), "given"),
     **dict.fromkeys(("normalize", "unit", "l2_normalize"), "l2norm"),
     **dict.fromkeys(("linspace", "uniform"), "spread"),
+    **dict.fromkeys(("conj", "conjugated"), "conjugate"),
+    **dict.fromkeys(("Re", "re", "real_part"), "real"),
+    **dict.fromkeys(("Im", "im", "imag"), "imaginary"),
+    **dict.fromkeys(("modulus",), "abs"),
 }
 """Other names of functions that take the same arguments here."""
 
@@ -79,6 +83,7 @@ NO_FUNCTIONS: Mapping[str, str] = {
     "exp2": "write `2 ^ a`",
     "log1p": "write `log(1 + a)`",
     "expm1": "write `exp(a) - 1`",
+    **dict.fromkeys(("cis", "expi"), "`exp(i a)` is `polar(1, a)`"),
     "tan": "write `sin(a) / cos(a)`",
     **dict.fromkeys(("silu", "swish"), "write `a * sigmoid(a)`"),
     "gelu": "write `a * sigmoid(1.702 * a)`",

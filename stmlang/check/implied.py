@@ -9,7 +9,7 @@ from stmlang.check.headers import Declared
 from stmlang.check.modes import Modes
 from stmlang.check.problems import Problems
 from stmlang.check.typing.scope import Header
-from stmlang.scan.expression import Bind, Expr, GateRef, Index, Number, Product, Reduce, free_indices
+from stmlang.scan.expression import Bind, Expr, GateRef, Index, Number, Product, Reduce, Stack, free_indices
 from stmlang.scan.topology import Topology, is_regular, ports
 from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
@@ -25,17 +25,23 @@ class Implied:
 
 
 def implied(
-    problems: Problems, modes: Modes, gates: Mapping[str, Declared], topology: Topology | None, track: int, place: Span
+    problems: Problems,
+    modes: Modes,
+    gates: Mapping[str, Declared],
+    topology: Topology | None,
+    track: int | None,
+    place: Span,
 ) -> dict[str, Implied | None]:
     """The gates among `mark` and `direct` that a scan leaves out: one and zero, unless it reads after its nodes' updates.
-    `track` is how many tracks its states have."""
+    `track` is how many tracks its states have, None where they are complex numbers, whose real part is read."""
     if modes.read_after is None:
-        defaults = {"mark": 1.0, "direct": 0.0}
-        return {
-            name: Implied(Header(name, (), place), Number(value, place), {})
-            for name, value in defaults.items()
-            if name not in gates
+        one, zero = Number(1.0, place), Number(0.0, place)
+        mark = one if track is not None else Stack("track", ((0, one), (1, zero)), None, place)
+        defaults = {
+            "mark": Implied(Header("mark", (), place, paired=track is None), mark, {}),
+            "direct": Implied(Header("direct", (), place), zero, {}),
         }
+        return {name: value for name, value in defaults.items() if name not in gates}
     for name in ("mark", "direct"):
         if name in gates:
             labels = [Label(modes.read_after, "said here already")]
@@ -50,7 +56,7 @@ def implied(
 
 
 def _read(
-    problems: Problems, name: str, base: Declared | None, topology: Topology | None, track: int, place: Span
+    problems: Problems, name: str, base: Declared | None, topology: Topology | None, track: int | None, place: Span
 ) -> Implied | None:
     """`mark` as `transition`, `direct` as `source`, summed over the tracks of what leaves; the index `out`, if any, pinned to
     the only port there is."""
@@ -67,9 +73,24 @@ def _read(
         )
         return None
     indices: tuple[Index, ...] = tuple(index for index in header.indices if index != "out")
+    if track is None:
+        value = _real_part(name, header, names[0], place)
+        return Implied(Header(name, indices, place, paired=name == "mark"), value, {header.name: place})
     value = _left(name, header, names[0], track, place)
     kept: tuple[Index, ...] = tuple(index for index in indices if index in free_indices(value))
     return Implied(Header(name, kept, place), value, {header.name: place})
+
+
+def _real_part(name: str, header: Header, port: str, place: Span) -> Expr:
+    """The real part of what leaves, of what enters or of what is written: what the first track has of them."""
+    bind = tuple(Bind(index, None, port) if index == "out" else Bind(index, index) for index in header.indices)
+    first = Bind("track", None, place=0)
+    if not header.paired:
+        entry = GateRef(header.name, bind, place)
+        return entry if name == "direct" else Stack("track", ((0, entry), (1, Number(0.0, place))), None, place)
+    if name == "direct":
+        return GateRef(header.name, (*bind, first), place)
+    return GateRef(header.name, (*bind, first, Bind("track'", "track")), place)
 
 
 def _left(name: str, header: Header, port: str, track: int, place: Span) -> Expr:

@@ -19,10 +19,16 @@ Typed = tuple[Written, Expr]
 
 
 def by_places(
-    problems: Problems, gate: str, indices: tuple[Index, ...], typed: list[Typed], size: Mapping[Index, int]
+    problems: Problems,
+    gate: str,
+    indices: tuple[Index, ...],
+    typed: list[Typed],
+    size: Mapping[Index, int],
+    *,
+    quiet: bool = False,
 ) -> Expr | None:
     """The value of a gate out of those of its equations for the same ports; None after an error. `size` is that of each
-    index that is pinned."""
+    index that is pinned. Where it is `quiet`, what is wrong was said of the other half of a complex gate."""
     named: dict[Index, list[int]] = {
         index: sorted({dict(written.places).get(index, OTHER) for written, _ in typed} - {OTHER}) for index in indices
     }
@@ -35,19 +41,21 @@ def by_places(
     table: dict[tuple[int, ...], Expr] = {}
     held = set[int]()
     for choice in product(*(choices[index] for index in pinned)):
-        holding = _holding(problems, gate, pinned, choice, typed)
+        holding = _holding(None if quiet else problems, gate, pinned, choice, typed)
         if holding is None:
             return None
         table[choice] = typed[holding][1]
         held.add(holding)
     for number, (written, _) in enumerate(typed):
-        if number not in held:
+        if number not in held and not quiet:
             note = "more specific ones hold for all of its positions"
             problems.warn("STM2042", "this equation never holds", written.head, note)
     return _stacked(table, pinned, choices, ())
 
 
-def _holding(problems: Problems, gate: str, pinned: list[Index], choice: tuple[int, ...], typed: list[Typed]) -> int | None:
+def _holding(
+    problems: Problems | None, gate: str, pinned: list[Index], choice: tuple[int, ...], typed: list[Typed]
+) -> int | None:
     """The number of the equation that holds for a choice of positions; None where none does or several, which is reported."""
     chosen = dict(zip(pinned, choice, strict=True))
     matching = [
@@ -57,6 +65,8 @@ def _holding(problems: Problems, gate: str, pinned: list[Index], choice: tuple[i
     best = [number for number in matching if len(typed[number][0].places) == most]
     if len(best) == 1:
         return best[0]
+    if problems is None:
+        return None
     shown = ", ".join(f"{index} = {place}" if place != OTHER else index for index, place in chosen.items())
     if best:
         first, second = (typed[number][0] for number in best[:2])

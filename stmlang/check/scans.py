@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from stmlang.check.assemble import Draft, finish
 from stmlang.check.clauses import Written, in_force, with_index
 from stmlang.check.foreign_names import SIZES_ELSEWHERE
+from stmlang.check.forms import forms_of
 from stmlang.check.headers import Declared, declared
 from stmlang.check.implied import implied
 from stmlang.check.inline_graphs import Graphs
@@ -18,6 +20,8 @@ from stmlang.check.problems import Problems
 from stmlang.check.search_path import Place
 from stmlang.check.sizes import Settings, Sizer
 from stmlang.check.topologies import Topologies
+from stmlang.check.typing.complex_arithmetic import in_form, real_part
+from stmlang.check.typing.complex_values import Form, Typed, free_of, reals
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.expressions import context_for
 from stmlang.check.typing.scope import Budget, Header, NoNumber, Numbers, Scope, Site, World
@@ -75,6 +79,8 @@ class ScanChecker:
         self._numbers: Numbers = {}
         self._pending: dict[str, tree.SizeParameter] = {}
         self._used: set[str] = set()
+        self._forms: dict[str, Form] = {}
+        self._complex = False
         self._sizer = Sizer(problems, budget, settings, self._used)
 
     def run(self) -> Scan | None:
@@ -82,7 +88,9 @@ class ScanChecker:
         every = [statement for statement in self._item.body if isinstance(statement, tree.Equation)]
         equations = without_settings(self._problems, every)
         settings = [statement for statement in self._item.body if isinstance(statement, tree.Setting)]
-        tracks = self._on_the_left("track")
+        self._forms = forms_of(equations, self._module)
+        self._complex = max(self._forms.get(name, Form.REAL) for name in ("source", "transition")) > Form.REAL
+        tracks = self._tracks()
         defaults = self._parameters(tracks is not None)
         builder = Topologies(self._sizer, self._graphs, self._numbers, defaults, self._places)
         topology = builder.build(self._item.topology, self._module)
@@ -106,6 +114,16 @@ class ScanChecker:
         if scan is not None:
             warn_matrices(self._problems, scan)
         return scan
+
+    def _tracks(self) -> Span | None:
+        """Where an equation first has the index `track`. In a scan of complex states none has."""
+        tracks = self._on_the_left("track")
+        written = next((parameter.span for parameter in self._item.parameters if parameter.name.text == "track"), tracks)
+        if not self._complex or written is None:
+            return tracks
+        note = "`source` or `transition` is complex: the two tracks of the state are its real and its imaginary part"
+        self._problems.error("STM2056", "a complex state has no tracks of its own", written, note)
+        return None
 
     def _epsilon(self, expression: tree.Expression) -> float | None:
         number = self._sizer.number(expression, self._module, self._numbers, "an epsilon")
@@ -158,7 +176,9 @@ class ScanChecker:
             self._numbers[name] = NoNumber.BROKEN if size is None else float(size)
             sizes |= {} if size is None else {name: size}
         track = self._numbers.get("track")
-        if tracks is None:
+        if self._complex:
+            sizes["track"] = 2
+        elif tracks is None:
             if "track" in places:
                 note = "the tracks of a state are told apart by the index `track` of `source`, `transition` and `mark`"
                 self._problems.error("STM2039", "no gate has the index `track`", places["track"], note)
@@ -200,14 +220,34 @@ class ScanChecker:
     def _gates(self, draft: Draft, equations: Sequence[tree.Equation]) -> None:
         world = World(self._numbers, topology=draft.topology, used=self._used)
         gates = declared(context_for(self._problems, self._budget, world), equations)
+        self._set_forms(gates)
         draft.declared = gates
-        track = 1 if draft.sizes is None else draft.sizes["track"]
+        track = None if self._complex else 1 if draft.sizes is None else draft.sizes["track"]
         draft.implied = implied(self._problems, draft.modes, gates, draft.topology, track, self._item.name.span)
         self._refuse_missing(gates)
         world.gates.update({name: gate.header for name, gate in gates.items()})
         world.gates.update({name: gate and gate.header for name, gate in draft.implied.items()})
         for name, gate in gates.items():
             self._gate(draft, world, name, gate)
+
+    def _set_forms(self, gates: Mapping[str, Declared]) -> None:
+        """Tell headers which gates are complex, and refuse those that cannot be."""
+        for name, gate in gates.items():
+            form = self._forms.get(name, Form.REAL)
+            if form > Form.REAL and name in INPUTS:
+                note = (
+                    "`q`, `k` and `v` are real: what multiplies a query belongs into `mark` and `direct`, a key's into `source`"
+                )
+                self._problems.error("STM2054", f"`{name}` is a complex number", gate.name.span, note)
+                gate.header = None
+            elif form > Form.REAL and name == "mark" and not self._complex:
+                note = "neither `source` nor `transition` is complex, so that the state is real"
+                help = "read it by a real number, such as `real(...)`, or write complex numbers to it"
+                self._problems.error("STM2055", "`mark` is complex and the state is not", gate.name.span, note, help=help)
+                gate.header = None
+            elif gate.header is not None:
+                paired = self._complex and (name in ("source", "mark") or (name == "transition" and form > Form.REAL))
+                gate.header = replace(gate.header, form=form, paired=paired)
 
     def _refuse_missing(self, gates: dict[str, Declared]) -> None:
         for name in ("source", "transition"):
@@ -237,31 +277,45 @@ class ScanChecker:
         sizes: dict[Index, int] = {
             index: int(size) for index in indices if isinstance(size := self._numbers.get(index.rstrip("'")), float | int)
         }
-        clauses: list[Clause] = []
+        halves: list[list[Clause]] = [[] for _ in (gate.header.form.halves if gate.header.form > Form.REAL else "1")]
         for group in in_force(self._problems, name, indices, gate.written, names):
             typed = [(written, self._equation(draft, world, gate.header, written)) for written in group]
             sound = [(written, value) for written, value in typed if value is not None]
-            if len(sound) == len(typed):
-                value = by_places(self._problems, name, indices, sound, sizes)
+            if len(sound) < len(typed):
+                continue
+            for number, clauses in enumerate(halves):
+                each = [(written, reals(value)[number].expr) for written, value in sound]
+                value = by_places(self._problems, name, indices, each, sizes, quiet=number > 0)
                 clauses += [] if value is None else [Clause(group[0].pins, value)]
-        draft.clauses[name] = tuple(clauses)
+        if len(halves) == 2:
+            draft.halves[name] = (tuple(halves[0]), tuple(halves[1]))
+        else:
+            draft.clauses[name] = tuple(halves[0])
 
-    def _equation(self, draft: Draft, world: World, header: Header, written: Written) -> Expr | None:
-        """The value of one equation; None after an error."""
+    def _equation(self, draft: Draft, world: World, header: Header, written: Written) -> Typed | None:
+        """The value of one equation, in the form of its gate; None after an error."""
         site = _site(header.name, header.indices, written)
         context = context_for(self._problems, self._budget, world, site)
-        value = context.type(written.equation.value, Scope(self._module))
+        span = written.equation.value.span
+        value = context.type_any(written.equation.value, Scope(self._module))
+        if value is not None:
+            value = (
+                real_part(context, span, value)
+                if header.form is Form.REAL and header.name == "direct"
+                else in_form(context, span, value, header.form)
+            )
         for used, place in site.uses.items():
             draft.uses[header.name].setdefault(used, place)
         if value is None:
             return None
-        self._budget.weight -= value.weight
+        self._budget.weight -= sum(half.weight for half in reals(value))
         if self._budget.weight < 0:
-            context.too_large(written.equation.value.span)
-        for index in sorted(value.free - set(site.indices)):
-            _refuse_free(context, written, index, value.expr)
+            context.too_large(span)
+        for index in sorted(free_of([value]) - set(site.indices)):
+            half = next(half for half in reals(value) if index in half.free)
+            _refuse_free(context, written, index, half.expr)
         draft.leaves[header.name] = (*draft.leaves.get(header.name, ()), *site.leaves)
-        return value.expr
+        return value
 
     def _warn_unused(self) -> None:
         sizes = {axis for axis in self._numbers if axis not in self._used}

@@ -53,7 +53,8 @@ ELEMENTWISE: dict[str, Function] = {function.value: function for function in Fun
 REDUCTIONS = {"sum": "sum", "mean": "mean", "largest": "max"}
 NORMALIZATIONS = {"softmax": "softmax", "l1norm": "l1", "l2norm": "l2"}
 LEAVES = ("linear", "param", "given")
-BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, "split", "spread", "degree", "neighbour")
+COMPLEX = ("polar", "complex", "conjugate", "real", "imaginary")
+BUILT_IN = (*ELEMENTWISE, *REDUCTIONS, *NORMALIZATIONS, *LEAVES, *COMPLEX, "split", "spread", "degree", "neighbour")
 
 RESERVED: Mapping[str, str] = {
     **dict.fromkeys((*BUILT_IN, "eye"), "is a built-in function"),

@@ -10,6 +10,7 @@ before it, `|a| |T|`, and so do matrices on different axes; for the rest it is
 * `max over the axis of |d|` for a diagonal matrix, `eye * d`;
 * `|a| max(1, |1 - b |u|^2|)` for `a * (eye - b * u * u')`, and `max(|a|, |a - b |u|^2|)` for `a * eye - b * u * u'`;
 * `|u| |w|` for an outer product `u * w'`;
+* `sqrt(a^2 + b^2)` for `[[a, -b], [b, a]]`, which multiplies a complex number, and 1 for a rotation;
 * what `Spectral` computes for any other matrix, on one axis or on several.
 """
 
@@ -21,6 +22,7 @@ from math import prod, sqrt
 
 from stmlang.facts.factored import shifted
 from stmlang.facts.rewrite import factors, product, refer
+from stmlang.facts.stacks import is_rotation, scaled_rotation
 from stmlang.facts.terms import PAIRS, Factor, Gates, opened
 from stmlang.scan.expression import (
     Apply,
@@ -181,7 +183,7 @@ def _on_axis(scan: Scan, multiplied: list[Factor], pair: Pair, whole: Expr) -> E
     """The norm of a product on one axis: of an outer product the lengths of its vectors."""
     span = whole.span
     if any(set(pair) <= set(free_indices(factor)) for _, factor in multiplied):
-        return Spectral((pair,), whole, span)
+        return _turning(multiplied, pair, span) or Spectral((pair,), whole, span)
     lengths: list[Expr] = []
     for index in pair:
         own = [factor for factor in multiplied if index in free_indices(factor[1])]
@@ -191,6 +193,20 @@ def _on_axis(scan: Scan, multiplied: list[Factor], pair: Pair, whole: Expr) -> E
         squares = Power(product(False, own, span), Number(2.0, span), span)
         lengths.append(Apply(Function.SQRT, (Reduce("sum", index, squares, span),), span))
     return _times([], lengths, span)
+
+
+def _turning(multiplied: list[Factor], pair: Pair, span: Span) -> Expr | None:
+    """The norm of a rotation, or of one times a number, that stands alone; None of any other matrix."""
+    if len(multiplied) != 1 or multiplied[0][0]:
+        return None
+    matrix = multiplied[0][1]
+    halves = scaled_rotation(matrix, pair)
+    if halves is None:
+        return None
+    if is_rotation(matrix, pair):
+        return Number(1.0, span)
+    squares = tuple((False, Power(half, Number(2.0, span), span)) for half in halves)
+    return Apply(Function.SQRT, (Sum(squares, span),), span)
 
 
 def _summed(scan: Scan, expr: Expr, index: Index) -> Expr:

@@ -16,7 +16,7 @@ from stmlang.facts.interval import times
 from stmlang.facts.intervals import Intervals
 from stmlang.facts.lengths import Lengths, magnitude
 from stmlang.facts.rewrite import renamed
-from stmlang.facts.stacks import stacked_norm
+from stmlang.facts.stacks import scaled_rotation, stacked_norm
 from stmlang.facts.terms import PAIRS
 from stmlang.facts.walk import Analysis
 from stmlang.scan.expression import (
@@ -117,7 +117,7 @@ class Operators(Analysis[Operator]):
             case Product(factors=factors):
                 return np.ones((1, 1)) if has_small_entries(expr) else self.product(factors, pairs)
             case Stack():
-                return stacked_norm(expr, pairs)
+                return np.minimum(stacked_norm(expr, pairs), self.scaled(expr, pairs))
             case Reduce(kind="sum", over=over, argument=Product(factors=factors)) if over in BOUND_INDICES and len(pairs) == 1:
                 return self.multiplied(factors, over, next(iter(pairs)))
             case Number() | Spread() | LeafRef() | InputRef() | Apply() | Power() | Reduce() | Normalize() | Split():
@@ -126,6 +126,14 @@ class Operators(Analysis[Operator]):
                 return nothing
             case _:
                 assert_never(expr)
+
+    def scaled(self, expr: Stack, pairs: frozenset[Pair]) -> Floats:
+        """`|[[a, -b], [b, a]]| = sqrt(a^2 + b^2)`."""
+        halves = scaled_rotation(expr, next(iter(pairs))) if len(pairs) == 1 else None
+        if halves is None:
+            return np.full((1, 1), np.inf)
+        real, imaginary = (self.intervals.of(half).magnitude for half in halves)
+        return np.hypot(real, imaginary)
 
     def multiplied(self, factors: Sequence[tuple[bool, Expr]], over: Index, pair: Pair) -> Floats:
         """A product of two matrices, summed over the index between them: at most the product of their norms."""

@@ -25,7 +25,7 @@ def stacked_norm(expr: Stack, pairs: frozenset[Pair]) -> Floats:
     if all(isinstance(entry, Number) for row in entries for entry in row):
         numbers = [[entry.value if isinstance(entry, Number) else 0.0 for entry in row] for row in entries]
         return np.full((1, 1), float(np.linalg.norm(np.asarray(numbers), 2)))
-    return np.ones((1, 1)) if _rotation(entries) else nothing
+    return np.ones((1, 1)) if is_rotation(expr, pair) else nothing
 
 
 def matrix_entries(expr: Stack, pair: Pair) -> list[list[Expr]] | None:
@@ -49,12 +49,25 @@ def matrix_entries(expr: Stack, pair: Pair) -> list[list[Expr]] | None:
     return [ordered[row * columns : (row + 1) * columns] for row in range(rows)]
 
 
-def _rotation(entries: list[list[Expr]]) -> bool:
-    """Whether a matrix is `[[cos(a), -sin(a)], [sin(a), cos(a)]]`, or its transpose, for one `a`."""
-    if [len(row) for row in entries] != [2, 2]:
-        return False
+def scaled_rotation(expr: Expr, pair: Pair) -> tuple[Expr, Expr] | None:
+    """`a` and `b` of a matrix `[[a, -b], [b, a]]`, or of its transpose: what multiplies a complex number by `a + i b`. Its norm
+    is `sqrt(a^2 + b^2)`."""
+    entries = matrix_entries(expr, pair) if isinstance(expr, Stack) else None
+    if entries is None or [len(row) for row in entries] != [2, 2]:
+        return None
     (a, b), (c, d) = entries
-    if not (isinstance(a, Apply) and a.function is Function.COS and a == d):
-        return False
-    turned = Apply(Function.SIN, a.arguments, a.span)
-    return any(plus == turned and minus == Sum(((True, turned),), a.span) for minus, plus in ((b, c), (c, b)))
+    if a != d:
+        return None
+    for plus, minus in ((c, b), (b, c)):
+        if minus == Sum(((True, plus),), plus.span):
+            return a, plus
+    return None
+
+
+def is_rotation(expr: Expr, pair: Pair) -> bool:
+    """Whether a matrix is `[[cos(a), -sin(a)], [sin(a), cos(a)]]`, or its transpose, for one `a`."""
+    match scaled_rotation(expr, pair):
+        case Apply(function=Function.COS, arguments=angle), Apply(function=Function.SIN, arguments=other):
+            return angle == other
+        case _:
+            return False

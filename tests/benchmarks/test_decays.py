@@ -19,9 +19,9 @@ def test_plain_scans_agree(case: Case) -> None:
     assert row.ratio == pytest.approx(row.ours / row.theirs)
 
 
-def test_another_scan_in_the_place_of_a_plain_one() -> None:
-    (case,) = (case for case in CASES if case.strategy is not None)
-    small = {"rows": 2, "cols": 2, "key": 2, "value": 2}
+@pytest.mark.parametrize("case", [case for case in CASES if case.strategy is not None], ids=lambda case: case.name)
+def test_another_scan_in_the_place_of_a_plain_one(case: Case) -> None:
+    small = dict.fromkeys(case.sizes, 2)
     row = measure(replace(case, sizes=small, other_sizes=small), "training", repeats=1)
     assert (row.over, row.passes) == ("recurrent", "forward+backward")
 

@@ -70,10 +70,10 @@ def test_lru() -> None:
     _, _, _, gates, h = run("chain/lru", time=TIME)
     turn = np.exp(-np.exp(gates["nu"]) + 1j * np.exp(gates["theta"]))
     gamma = np.sqrt(1 - np.abs(turn) ** 2) * np.exp(gates["gamma"])
-    out = gates["c"] + 1j * gates["d"]
+    out = gates["c"] + 1j * gates["c.2"]
     state, rows = np.zeros((2, 3), complex), list[np.ndarray]()
     for t in range(TIME):
-        state = turn * state + gamma * (gates["input"][t, ..., 0] + 1j * gates["input"][t, ..., 1])
+        state = turn * state + gamma * (gates["input"][t] + 1j * gates["input.2"][t])
         rows.append(np.einsum("hkv,hk->hv", out, state).real)
     close(h, np.stack(rows))
 
@@ -103,7 +103,7 @@ def test_s4d() -> None:
     A = -np.exp(gates["p"]) + 1j * gates["w"]
     dt = np.exp(gates["dt"])[:, None, :]
     through, write = np.exp(dt * A), (np.exp(dt * A) - 1) / A
-    out = gates["c"] + 1j * gates["d"]
+    out = gates["c"] + 1j * gates["c.2"]
     state, rows = np.zeros((2, 3, 2), complex), list[np.ndarray]()
     for t in range(TIME):
         state = through * state + write * v[t, :, None]

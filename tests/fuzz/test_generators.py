@@ -142,9 +142,16 @@ def test_every_verdict_of_stability_is_reached() -> None:
 def test_transitions_act_on_every_axis_of_the_state() -> None:
     found = {frozenset(scan.gate("transition").indices) - {"out", "in"} for scan in scans()}
     wanted = ("", "key", "value", "key value", "key key'", "key key' value", "track", "track track'", "track track' value")
-    assert found == {frozenset(names.split()) for names in wanted} | {frozenset({"track", "value"})}
+    turned = {frozenset(names.split()) for names in ("key track track'", "key value track track'")}
+    assert found == {frozenset(names.split()) for names in wanted} | {frozenset({"track", "value"})} | turned
     ends = {frozenset(scan.gate("transition").indices) & {"out", "in"} for scan in scans()}
     assert ends == {frozenset(), frozenset({"out"}), frozenset({"in"}), frozenset({"out", "in"})}
+
+
+def test_complex_gates_are_drawn_in_every_form() -> None:
+    halves = {gate.name for scan in scans() for gate in scan.gates if "." in gate.name}
+    assert halves >= {f"transition.{half}" for half in ("radius", "angle", "real", "imaginary")}
+    assert halves >= {"source.radius", "source.real", "mark.radius", "mark.real"}
 
 
 def test_every_form_of_expression_is_drawn() -> None:

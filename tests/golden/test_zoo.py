@@ -156,6 +156,20 @@ def vim(given: Arrays) -> Arrays:
     return {"y": behind(h, 0, 1) / 2, **each}
 
 
+def mamba_complex(given: Arrays) -> Arrays:
+    """`B` and `C` hold real and imaginary parts in turn."""
+    op = compiled("std:chain/mamba_complex", heads=1, key=8, value=6, time=24)
+    gates = {"dt": given["delta"][0].T[:, None]}
+    for name, leaf in (("B", "b"), ("C", "c")):
+        gates |= {leaf: given[name][0, :, ::2].T[:, None], f"{leaf}.2": given[name][0, :, 1::2].T[:, None]}
+    A = given["A"].T[None]
+    gates |= {"a": jnp.log(-A.real), "a.2": A.imag}
+    ones = jnp.ones((24, 1, 8))
+    h, (final,) = op(ones, ones, given["u"][0].T[:, None], gates, return_state=True)
+    state = final["time"][0]
+    return {"y": (h[:, 0].T + given["D"][:, None] * given["u"][0])[None], "last_state": (state[0] + 1j * state[1]).T[None]}
+
+
 def v2m(given: Arrays) -> Arrays:
     """Twenty rows, then twenty columns, each by itself."""
     text = open_spec("std:chain/v2m").source.text
@@ -249,6 +263,7 @@ CASES: Mapping[str, Callable[[Arrays], Arrays]] = {
     "retnet_init": retnet,
     "mamba1": mamba,
     "vim": vim,
+    "mamba1_complex": mamba_complex,
     "v2m": v2m,
     "2dmamba": mamba_2d,
     "deltanet": deltanet,
@@ -267,7 +282,7 @@ CASES: Mapping[str, Callable[[Arrays], Arrays]] = {
 def test_architecture(name: str) -> None:
     arrays, function = read(name), CASES[name]
     inputs = {key.removeprefix("in_"): array for key, array in arrays.items() if key.startswith("in_")}
-    given = {key: array for key, array in inputs.items() if jnp.issubdtype(array.dtype, jnp.floating)}
+    given = {key: array for key, array in inputs.items() if jnp.issubdtype(array.dtype, jnp.inexact)}
     edges = {key: array for key, array in inputs.items() if key not in given}
     cotangents = {key.removeprefix("ct_"): array for key, array in arrays.items() if key.startswith("ct_")}
 
@@ -277,7 +292,8 @@ def test_architecture(name: str) -> None:
 
     gradients, outputs = jax.jit(jax.grad(loss, has_aux=True))(given)
     errors = {key: distance(outputs[key], arrays[f"out_{key}"]) for key in outputs}
-    errors |= {f"gradient {key}": distance(gradients[key], arrays[f"grad_{key}"]) for key in given}
+    # By a complex number the files have the derivative along its imaginary part as the imaginary part, jax.grad its negative.
+    errors |= {f"gradient {key}": distance(gradients[key].conj(), arrays[f"grad_{key}"]) for key in given}
     assert set(cotangents) <= set(outputs)
     assert {key: error for key, error in errors.items() if not error <= TOLERANCE} == {}
 

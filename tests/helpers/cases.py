@@ -321,6 +321,31 @@ ROTATION = """
     transition[key, key', value] = radius * turn
     direct = 1
 """
+POLAR = """
+    turn[key] = polar(exp(-exp(param(spread(-1, 1)))), linear(x)) * polar(given(0, 1), pi / 2)
+    source[key, value] = complex(given(), 0.5) / complex(2, linear(x))
+    transition[key] = turn
+    mark[key, value] = complex(given(), given()) * conjugate(turn)
+    direct[value] = real(sum(turn, over = key) * complex(given(), 1))
+"""
+CARTESIAN = """
+    source[out] = given()
+    share[out, value] = complex(sigmoid(linear(x)), given(-1, 1))
+    transition[out, in, value] = share[out, value] * share[in, value] * exp(complex(0, given()))
+    mark[in, value] = mean([transition[out = cols, in, value], source[out = rows]][key], over = key) - abs(share[in, value])
+"""
+COMPLEX_TURN = """
+    source[out, key] = polar(given(), given())
+    transition[out, in, key, value] = polar(given(-1, 1), linear(x))
+    transition[out = cols, in = rows, key, value] = 0
+    mark[in, key] = given()
+    direct = given()
+"""
+COMPLEX_EDGES = """
+    source[key] = complex(linear(x), given())
+    transition[in, key] = polar(tanh(linear(e[in])) / 2, linear(x))
+    read after
+"""
 PRODUCTS = """
     u[key] = l2norm(given())
     first[key, key'] = eye[key, key'] - 2 * u[key] * u[key']
@@ -489,6 +514,13 @@ CASES: tuple[Case, ...] = (
         heads=1,
     ),
     Case("chain 5 lists", "chain(t = 5)", LISTS + BOTH + NONE, ANY),
+    Case("chain 7 complex", "chain(t = 7)", POLAR, (*ANY, *walk(2))),
+    Case("chain 1 complex", "chain(t = 1)", POLAR, (*ANY, *walk(1)), quick=False),
+    Case("chain 2 complex", "chain(t = 2)", POLAR + BACKWARD, (*ANY, *walk(1)), quick=False),
+    Case("chain 6 complex after", "chain(t = 6)", COMPLEX_EDGES.replace("e[in]", "x"), (*ANY, *walk(4)), quick=False),
+    Case("grid 3x4 complex", SQUARE.format(3, 4), CARTESIAN + ALL + PROPAGATE, (*ANY, *walk(2))),
+    Case("grid 5x2 complex exact", SQUARE.format(5, 2), COMPLEX_TURN, (*ANY, *walk(3)), exact=True, quick=False),
+    Case("small graph complex", SMALL, COMPLEX_EDGES + BOTH, ANY),
     Case("chain 7 rotation", "chain(t = 7)", ROTATION + BACKWARD, ANY),
     Case("chain 6 products", "chain(t = 6)", PRODUCTS + NONE, ANY, key=3),
     Case("grid 2x3 lists", SQUARE.format(2, 3), LISTS + ALL + NONE, ANY),

@@ -101,8 +101,8 @@ def test_every_strategy_is_explained() -> None:
 def test_every_scan_of_the_library_is_listed() -> None:
     """Here, or in the table of SPEC.md alone: specs that several ways are as good for, or that take the general one."""
     alike = {"plstm/tree", *(f"chain/{name}" for name in ("linear_attention", "retnet", "mamba2", "vil"))}
-    general = {f"chain/{name}" for name in ("lru", "mamba", "mamba_nd", "s4d", "v2m")}
-    general |= {f"grid/{name}" for name in ("2dmamba", "gridlstm", "mamba2d", "mdlstm", "ssm2d")}
+    general = {f"chain/{name}" for name in ("lru", "mamba", "mamba_complex", "mamba_nd", "s4d", "v2m")}
+    general |= {f"grid/{name}" for name in ("2dmamba", "gridlstm", "mamba2d", "mdlstm", "ssm2d", "ssm2d_complex")}
     general |= {"graph/daglstm", "graph/treelstm"}
     scans = {name for name in library_specs() if name != "gates"}
     assert scans - set(PATHS) == alike | general

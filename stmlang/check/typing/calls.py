@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import chain
 
 from stmlang.check.modules import Definition
 from stmlang.check.problems import listed
 from stmlang.check.typing.arguments import arguments, counted
+from stmlang.check.typing.complex_arithmetic import applied, cartesian, conjugated, exponential, modulus
+from stmlang.check.typing.complex_values import Cartesian, Complex, Form, Polar, Typed, respanned
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.degrees import degree, neighbour
 from stmlang.check.typing.leaves import leaf
@@ -18,9 +19,10 @@ from stmlang.check.typing.values import Value, combined
 from stmlang.check.vocabulary import BUILT_IN, ELEMENTWISE, LEAVES, NORMALIZATIONS, REDUCTIONS
 from stmlang.scan.expression import Apply, Function, Split, Spread
 from stmlang.scan.topology import is_regular, ports
+from stmlang.source.span import Span
 from stmlang.syntax import tree
 
-Rule = Callable[[Context, tree.Call, Scope, int], Value | None]
+Rule = Callable[[Context, tree.Call, Scope, int], Typed | None]
 
 _PARAMETERS: dict[Function, tuple[str, ...]] = {
     Function.MINIMUM: ("a", "b"),
@@ -37,7 +39,7 @@ def rule_of(call: tree.Call, scope: Scope) -> Rule:
     return _expand if isinstance(scope.module.names.get(name), Definition) else _unknown
 
 
-def _expand(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+def _expand(context: Context, call: tree.Call, scope: Scope, depth: int) -> Typed | None:
     """A definition's body with the call's arguments for its parameters."""
     definition = scope.module.names[call.function.text]
     assert isinstance(definition, Definition)
@@ -46,9 +48,9 @@ def _expand(context: Context, call: tree.Call, scope: Scope, depth: int) -> Valu
     if bound is None or not definition.sound:
         return None
     body = Scope(definition.module, {name: Argument(expression, scope) for name, expression in bound.items()}, whole=False)
-    value = context.expanding(call.span).type(definition.item.value, body, depth + 1)
+    value = context.expanding(call.span).type_any(definition.item.value, body, depth + 1)
     # What a definition made is the call's as far as the reader of a message is concerned.
-    return None if value is None else replace(value, expr=replace(value.expr, span=call.span))
+    return None if value is None else respanned(value, call.span)
 
 
 def _unknown(context: Context, call: tree.Call, scope: Scope, depth: int) -> None:
@@ -64,19 +66,68 @@ def _unknown(context: Context, call: tree.Call, scope: Scope, depth: int) -> Non
             context.error("STM1002", f"there is no function `{name}`", call.function.span, help=help)
     for argument in call.arguments:  # what is wrong inside is wrong whatever the function
         if argument.name is None and not isinstance(argument.value, tree.Reference):
-            context.type(argument.value, scope, depth + 1)
+            context.type_any(argument.value, scope, depth + 1)
 
 
-def _elementwise(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+def _elementwise(context: Context, call: tree.Call, scope: Scope, depth: int) -> Typed | None:
     function = ELEMENTWISE[call.function.text]
     names = _PARAMETERS.get(function, ("a",))
     bound = arguments(context, call, names, required=len(names))
     if bound is None:
         return None
+    if function in OF_COMPLEX:
+        value = context.type_any(bound["a"], scope, depth + 1)
+        if not isinstance(value, Value):
+            return None if value is None else OF_COMPLEX[function](context, call.span, value)
+        return applied(context, call.span, function, value)
     values = context.type_all([bound[name] for name in names], scope, depth)
     if values is None:
         return None
     return context.made(combined(Apply(function, tuple(value.expr for value in values), call.span), values))
+
+
+# --- complex numbers
+
+
+OF_COMPLEX: dict[Function, Callable[[Context, Span, Complex], Typed | None]] = {
+    Function.EXP: exponential,
+    Function.ABS: modulus,
+}
+"""Elementwise functions that take complex numbers too."""
+
+
+def _made_complex(context: Context, call: tree.Call, scope: Scope, depth: int) -> Complex | None:
+    """`polar(radius, angle)` and `complex(real, imaginary)`."""
+    polar = call.function.text == "polar"
+    names = (Form.POLAR if polar else Form.CARTESIAN).halves
+    bound = arguments(context, call, names, required=2)
+    values = None if bound is None else context.type_all([bound[name] for name in names], scope, depth)
+    if context.site is None:
+        what = context.world.constant or "a constant"
+        context.error("STM1011", f"`{call.function.text}` makes a complex number", call.span, f"{what} is a real number")
+        return None
+    if values is None:
+        return None
+    first, second = values
+    return Polar(first, second) if polar else Cartesian(first, second)
+
+
+def _conjugate(context: Context, call: tree.Call, scope: Scope, depth: int) -> Typed | None:
+    value = _only(context, call, scope, depth)
+    return value if value is None or isinstance(value, Value) else conjugated(context, call.span, value)
+
+
+def _part(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+    """`real(a)` and `imaginary(a)`."""
+    value = _only(context, call, scope, depth)
+    number = None if value is None else cartesian(context, call.span, value)
+    return None if number is None else number.real if call.function.text == "real" else number.imaginary
+
+
+def _only(context: Context, call: tree.Call, scope: Scope, depth: int) -> Typed | None:
+    """The argument of a function of one complex number."""
+    bound = arguments(context, call, ("a",), required=1)
+    return None if bound is None else context.type_any(bound["a"], scope, depth + 1)
 
 
 # --- split
@@ -138,6 +189,11 @@ _BUILT_IN_RULES: dict[str, Rule] = {
     **dict.fromkeys(REDUCTIONS, reduction),
     **dict.fromkeys(NORMALIZATIONS, normalization),
     **dict.fromkeys(LEAVES, leaf),
+    "polar": _made_complex,
+    "complex": _made_complex,
+    "conjugate": _conjugate,
+    "real": _part,
+    "imaginary": _part,
     "split": _split,
     "spread": _spread,
     "degree": degree,

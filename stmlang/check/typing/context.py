@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 
 from stmlang.check.problems import Problems
+from stmlang.check.typing.complex_values import Typed
 from stmlang.check.typing.scope import Budget, Scope, Site, World
 from stmlang.check.typing.values import DEEPEST, Value, folded
 from stmlang.scan.expression import Number
@@ -15,7 +16,7 @@ from stmlang.source.diagnostic import Label
 from stmlang.source.span import Span
 from stmlang.syntax import tree
 
-Infer = Callable[["Context", tree.Expression, Scope, int], Value | None]
+Infer = Callable[["Context", tree.Expression, Scope, int], Typed | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,38 @@ class Context:
     """The outermost call of a definition around what is being typed."""
 
     def type(self, expression: tree.Expression, scope: Scope, depth: int = 0) -> Value | None:
-        """The typed value of an expression, None if there is an error, which has been reported."""
-        if depth > DEEPEST:
-            return self._too_deep(expression.span)
-        if self.call is not None and not self._step(self.call):
-            return None
-        return self.infer(self, expression, scope, depth)
+        """The real value of an expression, None if there is an error, which has been reported."""
+        value = self.infer(self, expression, scope, depth) if self._ready(expression, depth) else None
+        return value if value is None or isinstance(value, Value) else self._not_real(expression)
+
+    def type_any(self, expression: tree.Expression, scope: Scope, depth: int = 0) -> Typed | None:
+        """The same of an expression that may be complex."""
+        return self.infer(self, expression, scope, depth) if self._ready(expression, depth) else None
 
     def type_all(self, expressions: Iterable[tree.Expression], scope: Scope, depth: int) -> list[Value] | None:
-        """The values of operands, all of which are looked at; None if any has an error."""
+        """The real values of operands, all of which are looked at; None if any has an error."""
         values = list(map(self.type, expressions, repeat(scope), repeat(depth + 1)))  # a comprehension is one more frame
         sound = [value for value in values if value is not None]
         return sound if len(sound) == len(values) else None
+
+    def type_all_any(self, expressions: Iterable[tree.Expression], scope: Scope, depth: int) -> list[Typed] | None:
+        """The same of operands that may be complex."""
+        values = list(map(self.type_any, expressions, repeat(scope), repeat(depth + 1)))
+        sound = [value for value in values if value is not None]
+        return sound if len(sound) == len(values) else None
+
+    def _ready(self, expression: tree.Expression, depth: int) -> bool:
+        """Whether an expression is neither too deep nor one too many."""
+        if depth > DEEPEST:
+            self._too_deep(expression.span)
+            return False
+        return self.call is None or self._step(self.call)
+
+    def _not_real(self, expression: tree.Expression) -> None:
+        """Report a complex number where a real one has to stand."""
+        note = "complex are gates, and what `+`, `-`, `*`, `/`, `exp`, `conjugate`, `sum` and `mean` make of complex numbers"
+        help = "`real(...)`, `imaginary(...)` or `abs(...)` of it is a real number"
+        self.error("STM2054", "this is a complex number", expression.span, note, help=help)
 
     def constant(self, expression: tree.Expression, scope: Scope, depth: int, what: str) -> float | None:
         """The number that an expression is; None after an error. `what` is what the number is for: `a size`."""

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from stmlang.check.problems import Problems
 from stmlang.check.typing.calls import rule_of
+from stmlang.check.typing.complex_arithmetic import ratio, total
+from stmlang.check.typing.complex_values import Typed
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.lists import bare_list
 from stmlang.check.typing.names import reference
 from stmlang.check.typing.references import indexed
 from stmlang.check.typing.scope import Budget, Scope, Site, World
 from stmlang.check.typing.values import Value, combined
-from stmlang.scan.expression import Number, Power, Product, Sum
+from stmlang.scan.expression import Number, Power
 from stmlang.syntax import tree
 
 
@@ -22,7 +24,7 @@ def context_for(problems: Problems, budget: Budget, world: World, site: Site | N
     return Context(problems, budget, world, infer, site)
 
 
-def infer(context: Context, expression: tree.Expression, scope: Scope, depth: int) -> Value | None:
+def infer(context: Context, expression: tree.Expression, scope: Scope, depth: int) -> Typed | None:
     """The typed value of an expression that stands `depth` operations deep. To be called through `Context.type`."""
     match expression:
         case tree.Number(value=value, span=span):
@@ -36,20 +38,18 @@ def infer(context: Context, expression: tree.Expression, scope: Scope, depth: in
         case tree.Call():
             return rule_of(expression, scope)(context, expression, scope, depth)
         case tree.Negate(operand=operand, span=span):
-            value = context.type(operand, scope, depth + 1)
-            return None if value is None else context.made(combined(Sum(((True, value.expr),), span), [value]))
+            value = context.type_any(operand, scope, depth + 1)
+            return None if value is None else total(context, span, [(True, value)])
         case tree.Sum(terms=terms, span=span):
-            values = context.type_all([term for _, term in terms], scope, depth)
+            values = context.type_all_any([term for _, term in terms], scope, depth)
             if values is None:
                 return None
-            signed = tuple((negative, value.expr) for (negative, _), value in zip(terms, values, strict=True))
-            return context.made(combined(Sum(signed, span), values))
+            return total(context, span, [(negative, value) for (negative, _), value in zip(terms, values, strict=True)])
         case tree.Product(factors=factors, span=span):
-            values = context.type_all([factor for _, factor in factors], scope, depth)
+            values = context.type_all_any([factor for _, factor in factors], scope, depth)
             if values is None:
                 return None
-            ratio = tuple((inverted, value.expr) for (inverted, _), value in zip(factors, values, strict=True))
-            return context.made(combined(Product(ratio, span), values))
+            return ratio(context, span, [(inverted, value) for (inverted, _), value in zip(factors, values, strict=True)])
         case tree.Power(base=base, exponent=exponent, span=span):
             values = context.type_all([base, exponent], scope, depth)
             if values is None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stmlang.check.problems import listed
+from stmlang.check.typing.complex_arithmetic import cartesian
+from stmlang.check.typing.complex_values import Cartesian, Typed, free_of
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.indices import index_word, state_size
 from stmlang.check.typing.scope import Scope
@@ -22,7 +24,7 @@ def bare_list(context: Context, expression: tree.List) -> None:
     context.error("STM2050", "this list has no index", expression.span, note, help=help)
 
 
-def list_value(context: Context, base: tree.List, entries: Sequence[tree.IndexUse], scope: Scope, depth: int) -> Value | None:
+def list_value(context: Context, base: tree.List, entries: Sequence[tree.IndexUse], scope: Scope, depth: int) -> Typed | None:
     """A list with its indices, one for each level of lists in it."""
     if context.site is None:
         context.error("STM1011", "a list is not a number", base.span, f"{context.world.constant} is a number")
@@ -42,10 +44,10 @@ def list_value(context: Context, base: tree.List, entries: Sequence[tree.IndexUs
     return _level(replace(context, site=own), base, words, scope, depth)
 
 
-def _level(context: Context, base: tree.Expression, words: Sequence[Index], scope: Scope, depth: int) -> Value | None:
+def _level(context: Context, base: tree.Expression, words: Sequence[Index], scope: Scope, depth: int) -> Typed | None:
     """A list along the first of the indices, of lists along the others."""
     if not words:
-        return context.type(base, scope, depth + 1)
+        return context.type_any(base, scope, depth + 1)
     if not isinstance(base, tree.List):
         note = f"it lies along {listed(words)}, and so is a list"
         context.error("STM2050", "this is not a list", base.span, note)
@@ -57,12 +59,22 @@ def _level(context: Context, base: tree.Expression, words: Sequence[Index], scop
     if len(sound) < len(values):
         return None
     for value, entry in zip(sound, base.entries, strict=True):
-        if words[0] in value.free:
+        if words[0] in free_of([value]):
             note = f"the list itself runs along `{words[0]}`, of which an entry stands for one position"
             context.error("STM2050", f"this entry depends on `{words[0]}`", entry.span, note)
             return None
-    stack = Stack(words[0], tuple(enumerate(value.expr for value in sound)), None, base.span)
-    return context.made(combined(stack, sound, extra=frozenset({words[0]})))
+    numbers = [value for value in sound if isinstance(value, Value)]
+    if len(numbers) == len(sound):
+        return _stacked(context, numbers, words[0], base.span)
+    pairs = [pair for value in sound if (pair := cartesian(context, base.span, value)) is not None]
+    real = _stacked(context, [pair.real for pair in pairs], words[0], base.span)
+    imaginary = _stacked(context, [pair.imaginary for pair in pairs], words[0], base.span)
+    return None if len(pairs) < len(sound) or real is None or imaginary is None else Cartesian(real, imaginary)
+
+
+def _stacked(context: Context, values: Sequence[Value], index: Index, span: Span) -> Value | None:
+    stack = Stack(index, tuple(enumerate(value.expr for value in values)), None, span)
+    return context.made(combined(stack, values, extra=frozenset({index})))
 
 
 def _fits(context: Context, count: int, index: Index, span: Span) -> bool:

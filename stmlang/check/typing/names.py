@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from stmlang.check.modules import Definition
+from stmlang.check.typing.complex_values import Typed
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.references import gate_reference, input_reference
 from stmlang.check.typing.scope import NAMED_SIZE, Argument, NoNumber, Scope
@@ -22,7 +23,7 @@ from stmlang.syntax import tree
 _EDGE = re.compile(r"\s*\[\s*(in|out)\s*\]")
 
 
-def reference(context: Context, expression: tree.Reference, scope: Scope, depth: int) -> Value | None:
+def reference(context: Context, expression: tree.Reference, scope: Scope, depth: int) -> Typed | None:
     """What a name stands for where it is written; None after an error."""
     name, span = expression.name.text, expression.span
     argument = scope.parameters.get(name)
@@ -41,11 +42,11 @@ def reference(context: Context, expression: tree.Reference, scope: Scope, depth:
     return _unknown(context, name, span, scope)
 
 
-def _force(context: Context, argument: Argument, depth: int) -> Value | None:
+def _force(context: Context, argument: Argument, depth: int) -> Typed | None:
     """The value of a definition's argument, typed when it is first needed."""
     if not argument.typed:
         argument.typed = True
-        argument.value = context.type(argument.expression, argument.scope, depth + 1)
+        argument.value = context.type_any(argument.expression, argument.scope, depth + 1)
     return argument.value
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from stmlang.check.clauses import with_index
 from stmlang.check.problems import MOST_LISTED, listed
 from stmlang.check.typing.arguments import arguments, resolved
+from stmlang.check.typing.complex_arithmetic import cartesian
+from stmlang.check.typing.complex_values import Cartesian, Typed, free_of
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.indices import index_word
 from stmlang.check.typing.scope import Scope
@@ -18,50 +20,73 @@ from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 
-def reduction(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
+def reduction(context: Context, call: tree.Call, scope: Scope, depth: int) -> Typed | None:
     """`sum`, `mean` and `largest`: the index is gone from the result."""
-    operand = _along(context, call, scope, depth, required=2)
+    linear = call.function.text != "largest"
+    operand = _along(context, call, scope, depth, required=2, any_number=linear)
     if operand is None:
         return None
     value, over = operand
-    kind = REDUCTIONS[call.function.text]
-    reduced = Reduce(kind, over, value.expr, call.span)  # pyright: ignore[reportArgumentType]
+    if isinstance(value, Value):
+        return _reduced(context, call, value, over)
+    number = cartesian(context, call.span, value)
+    if number is None:
+        return None
+    real, imaginary = (_reduced(context, call, half, over) for half in (number.real, number.imaginary))
+    return None if real is None or imaginary is None else Cartesian(real, imaginary)
+
+
+def _reduced(context: Context, call: tree.Call, value: Value, over: Index) -> Value | None:
+    """A reduction of a real value. One half of a complex number may lack an index that the other one has."""
+    if over not in value.free:
+        if call.function.text == "mean":
+            return value
+        if isinstance(value.expr, Number) and value.expr.value == 0:
+            return value
+        note = f"one of the two parts of this complex number does not depend on `{over}`"
+        help = f"sum them by themselves: `complex(sum(..., over = {over}), ...)`"
+        context.error("STM2016", f"a part of the argument does not depend on `{over}`", call.span, note, help=help)
+        return None
+    reduced = Reduce(REDUCTIONS[call.function.text], over, value.expr, call.span)  # pyright: ignore[reportArgumentType]
     return context.made(combined(reduced, [value], without=frozenset({over})))
 
 
 def normalization(context: Context, call: tree.Call, scope: Scope, depth: int) -> Value | None:
     """`softmax`, `l1norm` and `l2norm`: the index stays."""
-    operand = _along(context, call, scope, depth, required=1 if call.function.text == "l2norm" else 2)
+    operand = _along(context, call, scope, depth, required=1 if call.function.text == "l2norm" else 2, any_number=False)
     if operand is None:
         return None
     value, over = operand
+    assert isinstance(value, Value)
     kind = NORMALIZATIONS[call.function.text]
     return context.made(combined(Normalize(kind, over, value.expr, call.span), [value]))  # pyright: ignore[reportArgumentType]
 
 
-def _along(context: Context, call: tree.Call, scope: Scope, depth: int, required: int) -> tuple[Value, Index] | None:
-    """The argument of a function along an index, and that index, which must be free in it."""
+def _along(
+    context: Context, call: tree.Call, scope: Scope, depth: int, required: int, any_number: bool
+) -> tuple[Typed, Index] | None:
+    """The argument of a function along an index, complex if it may be any number, and that index, which must be free in it."""
     bound = arguments(context, call, ("a", "over"), required=1)
     if bound is None:
         return None
     if required == 2 and "over" not in bound:
-        _over_missing(context, call, context.type(bound["a"], scope, depth + 1))
+        _over_missing(context, call, context.type_any(bound["a"], scope, depth + 1))
         return None
-    value = context.type(bound["a"], scope, depth + 1)
+    value = (context.type_any if any_number else context.type)(bound["a"], scope, depth + 1)
     over = _over(context, bound["over"], scope) if "over" in bound else None
     if value is None or ("over" in bound and over is None):
         return None
-    name = call.function.text
+    name, free = call.function.text, free_of([value])
     if over is None:
-        state = ordered({index for index in value.free if index in STATE_INDICES})
+        state = ordered({index for index in free if index in STATE_INDICES})
         if len(state) != 1:
             note = f"`{name}` runs over the only state index of its argument, which has {listed(state)}"
-            help = _which(call, ordered(set(value.free)))
+            help = _which(call, ordered(set(free)))
             context.error("STM2017", f"`{name}` does not know what to run over", call.span, note, help=help)
             return None
         return value, state[0]
-    if over not in value.free:
-        has = f"it has {listed(ordered(set(value.free)))}" if value.free else "it has no index at all"
+    if over not in free:
+        has = f"it has {listed(ordered(set(free)))}" if free else "it has no index at all"
         note = f"`{name}` over an index that its argument lacks says nothing; {has}"
         message = f"the argument of `{name}` does not depend on `{over}`"
         context.error("STM2016", message, bound["a"].span, note, help=_other(context, name, over, bound["over"].span, value))
@@ -82,14 +107,14 @@ def _which(call: tree.Call, indices: Sequence[Index]) -> Advice:
     return Advice(words, tuple(Rewrite((_said(call, index),)) for index in indices))
 
 
-def _other(context: Context, name: str, over: Index, place: Span, value: Value) -> Advice | None:
+def _other(context: Context, name: str, over: Index, place: Span, value: Typed) -> Advice | None:
     """What to write for an index that the argument does not have: one that it has, or the gate with that index."""
-    if value.free:
-        indices = ordered(set(value.free))
+    if free := free_of([value]):
+        indices = ordered(set(free))
         fixes = tuple(Rewrite((Edit(place, index),)) for index in indices)
         return Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in indices), fixes)
-    site = context.site
-    if site is None or over not in ALLOWED.get(site.gate, WRITTEN_INDICES) or isinstance(value.expr, Number):
+    site, number = context.site, isinstance(value, Value) and isinstance(value.expr, Number)
+    if site is None or number or over not in ALLOWED.get(site.gate, WRITTEN_INDICES):
         return None
     if name in REDUCTIONS:
         return Advice(
@@ -99,10 +124,10 @@ def _other(context: Context, name: str, over: Index, place: Span, value: Value) 
     return written(head.span, head.text)
 
 
-def _over_missing(context: Context, call: tree.Call, value: Value | None) -> None:
+def _over_missing(context: Context, call: tree.Call, value: Typed | None) -> None:
     """Report that a function is not told its index, with those that its argument has, or that its gate could bring."""
     name, site = call.function.text, context.site
-    free = ordered(set(value.free)) if value is not None else () if site is None else site.indices
+    free = ordered(set(free_of([value]))) if value is not None else () if site is None else site.indices
     fixes = tuple(Rewrite((_said(call, index),)) for index in free)
     if free:
         help = Advice("write " + " or ".join(f"`{name}(..., over = {index})`" for index in free[:MOST_LISTED]), fixes)

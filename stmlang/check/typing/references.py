@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stmlang.check.problems import listed
+from stmlang.check.typing.complex_values import Cartesian, Form, Polar, Typed, free_of, written_name
 from stmlang.check.typing.context import Context
 from stmlang.check.typing.indices import index_word, is_state, pinned_place, pinned_port
 from stmlang.check.typing.lists import list_value
@@ -17,11 +18,21 @@ from stmlang.source.span import Span
 from stmlang.syntax import tree
 
 
-def gate_reference(context: Context, header: Header, span: Span) -> Value:
-    """A gate's name alone: it keeps its declared indices."""
+def gate_reference(context: Context, header: Header, span: Span) -> Typed:
+    """A gate's name alone: it keeps its declared indices. A complex one is two real ones. The transition is looked up in the
+    matrix that it becomes, `[[a, -b], [b, a]]`, since that is what stability is seen to; so is the only part of a real source
+    or mark of a complex state in what that becomes."""
     if context.site is not None:
         context.site.uses.setdefault(header.name, span)
-    return _bound(GateRef(header.name, tuple(Bind(index, index) for index in header.indices), span))
+    bind = tuple(Bind(index, index) for index in header.indices)
+    row = [Bind("track", None, place=place) for place in (0, 1)]
+    if header.form is Form.REAL:
+        return _bound(GateRef(header.name, (*bind, row[0]) if header.paired else bind, span))
+    if header.name == "transition":
+        column = Bind("track'", None, place=0)
+        return Cartesian(*(_bound(GateRef(header.name, (*bind, entry, column), span)) for entry in row))
+    first, second = (_bound(GateRef(f"{header.name}.{half}", bind, span)) for half in header.form.halves)
+    return Polar(first, second) if header.form is Form.POLAR else Cartesian(first, second)
 
 
 def input_reference(context: Context, name: str, span: Span) -> Value:
@@ -34,26 +45,39 @@ def _bound(reference: GateRef | InputRef) -> Value:
     return Value(reference, frozenset(entry.index for entry in reference.bind if entry.index is not None))
 
 
-def indexed(context: Context, expression: tree.Indexed, scope: Scope, depth: int) -> Value | None:
+def indexed(context: Context, expression: tree.Indexed, scope: Scope, depth: int) -> Typed | None:
     """`base[...]`. On a reference it renames and pins; on anything else it restates the indices there are."""
     base = expression.base
     if isinstance(base, tree.Reference) and base.name.text == "eye" and "eye" not in scope.parameters:
         return _eye(context, expression)
     if isinstance(base, tree.List):
         return list_value(context, base, expression.indices, scope, depth)
-    value = context.type(base, scope, depth + 1)
-    if value is None:
-        return None
-    match value.expr:
-        case GateRef() | InputRef():
-            return _rebound(context, value.expr, expression)
+    value = context.type_any(base, scope, depth + 1)
+    match value:
+        case None:
+            return None
+        case Value(expr=GateRef() | InputRef() as reference):
+            return _rebound(context, reference, expression)
+        case Polar(radius=Value(expr=GateRef() as first), angle=Value(expr=GateRef() as second)):
+            both = _both_rebound(context, first, second, expression)
+            return None if both is None else Polar(*both)
+        case Cartesian(real=Value(expr=GateRef() as first), imaginary=Value(expr=GateRef() as second)):
+            both = _both_rebound(context, first, second, expression)
+            return None if both is None else Cartesian(*both)
         case _:
             return _restated(context, value, expression)
 
 
+def _both_rebound(context: Context, first: GateRef, second: GateRef, expression: tree.Indexed) -> tuple[Value, Value] | None:
+    """The two halves of a complex gate, changed alike."""
+    rebound = _rebound(context, first, expression)
+    other = None if rebound is None else _rebound(context, second, expression)
+    return None if rebound is None or other is None else (rebound, other)
+
+
 def _rebound(context: Context, reference: GateRef | InputRef, expression: tree.Indexed) -> Value | None:
     """A reference with its free indices renamed and pinned, as entries say, in the order in which it was declared."""
-    name = reference.gate if isinstance(reference, GateRef) else reference.name
+    name = written_name(reference.gate) if isinstance(reference, GateRef) else reference.name
     declared: tuple[Index, ...] = tuple(entry.index for entry in reference.bind if entry.index is not None)
     changes = _changes(context, name, declared, expression)
     if changes is None:
@@ -130,16 +154,17 @@ def _distinct(context: Context, name: str, changes: dict[Index, Bind], expressio
     return False
 
 
-def _restated(context: Context, value: Value, expression: tree.Indexed) -> Value | None:
+def _restated(context: Context, value: Typed, expression: tree.Indexed) -> Typed | None:
     words: list[Index | None] = [index_word(context, entry.index) for entry in expression.indices]
     if None in words:
         return None
     pins = any(entry.port is not None for entry in expression.indices)
-    if pins or len(set(words)) != len(words) or frozenset(words) != value.free:
-        if isinstance(value.expr, Number):
+    free = free_of([value])
+    if pins or len(set(words)) != len(words) or frozenset(words) != free:
+        if isinstance(value, Value) and isinstance(value.expr, Number):
             context.error("STM2015", f"`{expression.base.span.text}` is a number and has no indices", expression.span)
             return None
-        has = f"brackets behind anything but a gate restate its indices, and it has {_indices(ordered(set(value.free)))}"
+        has = f"brackets behind anything but a gate restate its indices, and it has {_indices(ordered(set(free)))}"
         help = "give it a name in an equation of its own to rename or pin an index"
         context.error("STM2015", "these are not the indices of what stands before them", expression.span, has, help=help)
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from stmlang.check.modules import Module
-from stmlang.check.typing.values import Value
+from stmlang.check.typing.complex_values import Form, Typed
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Leaf
 from stmlang.scan.topology import Topology, is_regular, ports
@@ -35,6 +35,9 @@ class Header:
     name: str
     indices: tuple[Index, ...]
     span: Span
+    form: Form = Form.REAL
+    paired: bool = False
+    """Whether it has an entry for the real and one for the imaginary part of the state, and so an index `track`."""
 
 
 @dataclass(eq=False)
@@ -45,7 +48,7 @@ class Argument:
     expression: tree.Expression
     scope: Scope
     typed: bool = False
-    value: Value | None = None
+    value: Typed | None = None
 
 
 @dataclass(frozen=True)

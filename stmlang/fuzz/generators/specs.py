@@ -8,13 +8,14 @@ from typing import Literal
 
 from hypothesis import strategies as st
 
+from stmlang.fuzz.generators.complex_gates import number, turning
 from stmlang.fuzz.generators.expressions import DEFINITIONS, PORTS, PRIME, Site, Writer
 from stmlang.fuzz.generators.topologies import Layout, topologies
 from stmlang.fuzz.generators.values import gate_values
 from stmlang.fuzz.trial import Listed, Trial
 
-State = Literal["scalar", "elementwise", "matrix", "delta", "track"]
-STATES: tuple[State, ...] = ("scalar", "elementwise", "matrix", "delta", "track")
+State = Literal["scalar", "elementwise", "matrix", "delta", "track", "complex"]
+STATES: tuple[State, ...] = ("scalar", "elementwise", "matrix", "delta", "track", "complex")
 MODES = ("auto", "none", "P", "D")
 FEW_PATHS = 64
 """Up to so many paths between two nodes may all have entries of one: more are scaled, or the sums would say little."""
@@ -109,7 +110,7 @@ def _transition(writer: Writer, style: Style) -> None:
     match style.state:
         case "scalar":
             axes: Site = ()
-        case "elementwise":
+        case "elementwise" | "complex":
             axes = writer.subset(style.axes) or style.axes[:1]
         case "matrix":
             axes = ("key", "key'", *writer.subset(style.axes[1:]))
@@ -121,7 +122,7 @@ def _transition(writer: Writer, style: Style) -> None:
     if style.state == "delta":
         value = _delta(writer, style, ends)
         writer.equation("transition", indices, {}, lambda _: value)
-    elif len(ends) == 2 and writer.maybe():
+    elif style.state != "complex" and len(ends) == 2 and writer.maybe():
         value = _factors(writer, style, axes)
         writer.equation("transition", indices, {}, lambda _: value)
     else:
@@ -149,9 +150,10 @@ def _value(writer: Writer, site: Site) -> str:
 def _entry(writer: Writer, style: Style, site: Site) -> str:
     """The same, divided among the edges that leave if that is called for, or by their number; or anything, for the stabilizer
     to bound."""
+    turns = style.state == "complex"
     if style.mode != "none" and not style.positive and writer.maybe():
-        return writer.raw(site)
-    value = _value(writer, site)
+        return f"complex({writer.raw(site)}, {writer.raw(site)})" if turns else writer.raw(site)
+    value = turning(writer, site) if turns else _value(writer, site)
     if "out" in site and (style.scaled or writer.maybe()):
         return f"{value} * {writer.share(site)}"
     return f"{value} / {style.layout.fan}" if style.scaled else value
@@ -219,7 +221,7 @@ def _source(writer: Writer, style: Style) -> None:
     def value(site: Site) -> str:
         if style.normalize == "mlstm" and writer.maybe():
             return f"exp({writer.leaf(site)})"
-        text = writer.bounded(site, 2, False)
+        text = number(writer, site) if style.state == "complex" else writer.bounded(site, 2, False)
         return f"{text} * {writer.share(site)}" if "out" in site and writer.maybe() else text
 
     ends = writer.subset(("out",)) if style.out else ()
@@ -235,10 +237,12 @@ def _readings(writer: Writer, style: Style) -> None:
         matrix = ("key'",) if style.state in ("matrix", "delta") and writer.maybe() else ()
         axes = ("key", *matrix, *writer.subset(style.axes[1:])) if matrix else writer.subset(style.axes)
         reads = writer.subset([term for term in style.terms if term == "read"])
-        writer.equate("mark", (*writer.subset(("in",)), *reads, *axes), lambda site: _value(writer, site))
+        value = number if style.state == "complex" else _value
+        writer.equate("mark", (*writer.subset(("in",)), *reads, *axes), lambda site: value(writer, site))
     if writer.maybe():
         axes = writer.subset([*(axis for axis in style.axes if axis != "track"), *style.terms])
-        writer.equation("direct", axes, {}, lambda site: writer.bounded(site, 2, False))
+        any_number = style.state == "complex" and writer.maybe()
+        writer.equation("direct", axes, {}, lambda site: number(writer, site) if any_number else writer.bounded(site, 2, False))
 
 
 REDEFINED = {
@@ -268,12 +272,12 @@ PACE = "pace"
 def _stepped(writer: Writer) -> None:
     """Sources and transitions that differ between the steps of a node, at most as large as they were."""
     changed = writer.subset(("source", "transition"))
-    for number, line in enumerate(writer.equations):
+    for place, line in enumerate(writer.equations):
         name = next((name for name in changed if line.startswith((f"{name} ", f"{name}["))), None)
         if name is not None:
             indexed = line.startswith(f"{name}[")
             head, _, value = line.partition("] = " if indexed else " = ")
-            writer.equations[number] = f"{f'{head}, step' if indexed else f'{name}[step'}] = {PACE} * ({value})"
+            writer.equations[place] = f"{f'{head}, step' if indexed else f'{name}[step'}] = {PACE} * ({value})"
     if changed:
         writer.equations.append(f"{PACE}[step] = sigmoid({writer.pick(('linear(x)', 'param(0.5)', 'given(-2, 2)'))})")
 

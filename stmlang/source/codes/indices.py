@@ -220,4 +220,18 @@ INDICES: dict[str, tuple[str, str]] = {
         "A node of a chain may take several `steps`, each with a key, a value and gates of its own, in a scan of one "
         "direction. Gates are those of one step: nothing runs over steps or picks one.",
     ),
+    "STM2054": (
+        "complex number for a real one",
+        "Complex are `polar(radius, angle)`, `complex(a, b)` and what `+`, `-`, `*`, `/`, `exp`, `conjugate`, `sum`, `mean`, "
+        "lists and gates make of them. Everything else takes real numbers, such as `real(...)`, `imaginary(...)` and "
+        "`abs(...)` of complex ones, and `q`, `k` and `v` are real.",
+    ),
+    "STM2055": (
+        "complex mark of a real state",
+        "A state is complex if `source` or `transition` is. One that is real is read by real numbers.",
+    ),
+    "STM2056": (
+        "tracks of a complex state",
+        "The tracks of a complex state are its real and its imaginary part. It has no others, and no gate the index `track`.",
+    ),
 }
