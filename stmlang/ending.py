@@ -26,7 +26,16 @@ from typing import Any, NoReturn
 
 SIGNALS = {"SIGINT": (130, "interrupted"), "SIGTERM": (143, "terminated"), "SIGHUP": (129, "the terminal was closed")}
 REFUSED, INTERNAL, BROKEN_PIPE = 1, 70, 141
-EXTRAS = {"PIL": "graphs", "optax": "demo", "sklearn": "demo", "matplotlib": "demo"}
+EXTRAS = {
+    "PIL": "graphs",
+    "optax": "demo",
+    "sklearn": "demo",
+    "matplotlib": "demo",
+    "tyro": "demo",
+    "typing_extensions": "demo",
+    "orbax": "demo",
+    "tensorboardX": "tensorboard",
+}
 """The extra that a module comes with, for what is not always installed."""
 NEEDED = (
     "jax",

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stmlang.ending import require, start
-from stmlang.experiments.digits.settings import Settings, meanings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from stmlang.experiments.digits.settings import Settings
 
 
 def parse(arguments: list[str] | None = None) -> Settings:
     """Settings from the command line."""
-    default, says = Settings(), meanings()
-    parser = argparse.ArgumentParser(
-        prog="python -m stmlang.experiments.digits",
-        description="Compile two specs, train a small classifier on handwritten digits, write a report.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    parser.add_argument("--epochs", type=int, default=default.epochs, help=says["epochs"])
-    parser.add_argument("--seed", type=int, default=default.seed, help=says["seed"])
-    parser.add_argument("--out", type=Path, default=default.out, help=says["out"])
-    parser.add_argument("--target", type=float, default=default.target, help=says["target"])
-    options = parser.parse_args(arguments)
-    if options.epochs < 1:
-        parser.error("--epochs must be at least 1")
-    return Settings(epochs=options.epochs, seed=options.seed, out=options.out, target=options.target)
+    require("typing_extensions", "tyro")
+    from stmlang.experiments.digits.settings import Settings
+    from stmlang.experiments.training.command import parsed
+
+    description = "Compile two specs, train a small classifier on handwritten digits, write a report."
+    return parsed(Settings, "stmlang.experiments.digits", description, arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,14 +28,21 @@ def main(arguments: list[str] | None = None) -> int:
     from rich.console import Console
 
     settings, begin, console = parse(arguments), time.perf_counter(), Console()
-    require("optax", "sklearn", "matplotlib")
+    require("optax", "sklearn", "matplotlib", "orbax")
+    from stmlang.experiments.training.command import command
+
+    return command(lambda: study(settings, console, begin), console)
+
+
+def study(settings: Settings, console: Console, begin: float) -> int:
+    """Run the study and say how it went."""
     from stmlang.experiments.digits.study import run
 
     outcome = run(settings, console)
     seconds = time.perf_counter() - begin
     console.print(
         f"test accuracy {outcome.accuracy:.2%} ({outcome.right} of {outcome.images}) after {seconds:.0f} s; "
-        f"report: {settings.out / 'report.html'}"
+        f"report: {settings.training.out / 'report.html'}"
     )
     if outcome.accuracy >= settings.target:
         return 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float32, Int32
+
+from stmlang.experiments.training.settings import Training
+from stmlang.experiments.training.source import Shuffled
 
 SIDE = 8
 CLASSES = 10
@@ -38,12 +40,13 @@ def load() -> tuple[Images, Images]:
     return Images(split[0], split[2]), Images(split[1], split[3])
 
 
-def batches(images: Images, size: int, shift: int, generator: np.random.Generator) -> Iterator[Images]:
-    """One epoch in random order, each image moved by up to `shift` pixels. What does not fill a batch is left out."""
-    order = generator.permutation(len(images))
-    for start in range(0, len(images) - size + 1, size):
-        chosen = order[start : start + size]
-        yield Images(shifted(images.pixels[chosen], shift, generator), images.labels[chosen])
+def batches(images: Images, training: Training, shift: int) -> Shuffled:
+    """Training images in an order of each epoch's own, each image moved by up to `shift` pixels."""
+
+    def load(numbers: Any, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        return shifted(images.pixels[numbers], shift, generator), images.labels[numbers]
+
+    return Shuffled(len(images), training.batch, training.seed, load)
 
 
 def shifted(

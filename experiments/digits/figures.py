@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from stmlang.experiments.digits.receptive import Fields
 from stmlang.experiments.digits.testing import Mistake
-from stmlang.experiments.digits.training import Epoch
+from stmlang.experiments.training.figures import ACCENT, INK, MARK, svg
 
-INK, ACCENT, PALE, MARK = "#1f2933", "#0b6e99", "#c9d3dc", "#d9822b"
 ACROSS = 6
 """Images in a row of mistaken ones: as many as a phone shows."""
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "stmlang",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-}
 
 
-def learning_curve(curve: Sequence[Epoch], accuracy: float) -> str:
-    """Loss and accuracy by epoch, and the test accuracy as a line."""
+def learning_curve(curve: Sequence[Mapping[str, Any]], accuracy: float) -> str:
+    """Loss and accuracy by line of the log, an epoch each, and the test accuracy as a line."""
 
     def draw(figure: Figure) -> None:
         epochs = range(1, len(curve) + 1)
         left, right = figure.subplots(1, 2)
-        left.plot(epochs, [epoch.loss for epoch in curve], color=ACCENT)
+        left.plot(epochs, [epoch["loss"] for epoch in curve], color=ACCENT)
         left.set(xlabel="epoch", ylabel="training loss", ylim=(0, None))
-        right.plot(epochs, [100 * epoch.accuracy for epoch in curve], color=ACCENT, label="training, as augmented")
+        right.plot(epochs, [100 * epoch["accuracy"] for epoch in curve], color=ACCENT, label="training, as augmented")
         right.axhline(100 * accuracy, color=INK, linewidth=0.8, linestyle="--", label="test, at the end")
         right.set(xlabel="epoch", ylabel="accuracy, %", ylim=(None, 100.5))
         right.legend(frameon=False, loc="lower right")
 
-    return _svg(draw, 7.2, 2.6)
+    return svg(draw, 7.2, 2.6)
 
 
 def seen(fields: Fields) -> str:
@@ -61,7 +48,7 @@ def seen(fields: Fields) -> str:
         axis.plot(col + 0.5, row + 0.5, marker="s", color=MARK, markersize=5)
         axis.set_title(f"a {fields.label}, {side}x{side} pixels", fontsize=8)
 
-    return _svg(draw, 1.9, 2.1)
+    return svg(draw, 1.9, 2.1)
 
 
 def receptive(reach: Float[np.ndarray, "rows cols head"], source: tuple[int, int]) -> str:
@@ -81,7 +68,7 @@ def receptive(reach: Float[np.ndarray, "rows cols head"], source: tuple[int, int
             scale = figure.colorbar(image, ax=axis, orientation="horizontal", ticks=(-most, 0, most))
             scale.ax.set_xticklabels([f"{-most:.0e}", "0", f"{most:.0e}"], fontsize=7)
 
-    return _svg(draw, 1.7 * heads, 2.3)
+    return svg(draw, 1.7 * heads, 2.3)
 
 
 def mistaken(mistakes: Sequence[Mistake]) -> str:
@@ -96,33 +83,4 @@ def mistaken(mistakes: Sequence[Mistake]) -> str:
             axis.imshow(mistake.pixels[..., 0], cmap="Greys", vmin=0, vmax=1)
             axis.set_title(f"{mistake.digit} as {mistake.predicted}\n{mistake.share:.0%}", fontsize=8)
 
-    return _svg(draw, 1.1 * ACROSS, 1.45 * -(-len(mistakes) // ACROSS))
-
-
-def confusion(matrix: Int[np.ndarray, "digit digit"]) -> str:
-    """How often each digit was taken for each other."""
-
-    def draw(figure: Figure) -> None:
-        axis = figure.subplots()
-        axis.imshow(matrix, cmap="Blues", vmin=0, vmax=float(matrix.max()))
-        for (row, col), count in np.ndenumerate(matrix):
-            if count:
-                light = count > matrix.max() / 2
-                axis.text(col, row, str(count), ha="center", va="center", fontsize=8, color="white" if light else INK)
-        digits = range(len(matrix))
-        axis.set(xlabel="predicted", ylabel="digit", xticks=digits, yticks=digits)
-
-    return _svg(draw, 3.6, 3.6)
-
-
-def _svg(draw: Callable[[Any], None], width: float, height: float) -> str:
-    """A picture as SVG text, the same bytes for the same content."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    return svg(draw, 1.1 * ACROSS, 1.45 * -(-len(mistakes) // ACROSS))

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import equinox as eqx
 import jax
-import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import stmlang
-from stmlang.ending import rescuing
-from stmlang.experiments.digits.data import CLASSES, SIDE, Images, load
+from stmlang.experiments.digits.data import CLASSES, SIDE, batches, load
+from stmlang.experiments.digits.loss import smoothed
 from stmlang.experiments.digits.receptive import compared
-from stmlang.experiments.digits.report import Choice, Outcome, write
+from stmlang.experiments.digits.report import TITLE, Outcome, sections
 from stmlang.experiments.digits.settings import D_SPEC, P_SPEC, Settings
 from stmlang.experiments.digits.testing import confusion, mistakes, probabilities
-from stmlang.experiments.digits.training import Epoch, train
+from stmlang.experiments.training.fitting import Task, fit
+from stmlang.experiments.training.report import Choice, write
+from stmlang.experiments.training.state import digest, parameters
 from stmlang.models.vision.plstm import PLSTM
 
 TARGETS = ("cpu", "gpu")
@@ -43,17 +41,19 @@ class Clock:
 
 
 def run(settings: Settings, console: Console) -> Outcome:
-    """Compile, train, test, and write the report to `settings.out`."""
-    clock = Clock()
+    """Compile, train, test, and write the report to `settings.training.out`."""
+    clock, training = Clock(), settings.training
     with clock.stage("compiling the specs, writing artifacts"):
         scans = {spec: compiled(spec, settings) for spec in (P_SPEC, D_SPEC)}
         artifacts = cross_compiled(settings)
     for name, size in artifacts.items():
-        console.print(f"wrote {settings.out / name} ({size})")
+        console.print(f"wrote {settings.training.out / name} ({size})")
     train_images, test_images = load()
     start = _model(scans[P_SPEC], scans[D_SPEC], settings)
     with clock.stage("training, with compilation"):
-        model, curve = _train(start, train_images, settings, console)
+        task = Task(smoothed(settings.smoothing), batches(train_images, training, settings.shift))
+        fitted = fit(start, task, training, console, settings)
+        model = fitted.model
     with clock.stage("testing"):
         probability = probabilities(model, test_images)
     with clock.stage("receptive fields"):
@@ -65,9 +65,9 @@ def run(settings: Settings, console: Console) -> Outcome:
         accuracy=right / len(test_images),
         right=right,
         images=len(test_images),
-        parameters=sum(array.size for array in _parameters(model)),
+        parameters=parameters(model),
         digest=digest(model),
-        curve=curve,
+        curve=fitted.records,
         confusion=confusion(predicted, test_images),
         mistakes=mistakes(probability, test_images),
         fields=fields,
@@ -75,7 +75,7 @@ def run(settings: Settings, console: Console) -> Outcome:
         artifacts=artifacts,
         seconds=clock.seconds,
     )
-    write(outcome, settings.out / "report.html")
+    write(TITLE, sections(outcome), training.out / "report.html")
     return outcome
 
 
@@ -91,7 +91,7 @@ def _model(p: stmlang.CompiledScan, d: stmlang.CompiledScan, settings: Settings)
         dim=settings.dim,
         pairs=settings.pairs,
         expansion=settings.expansion,
-        key=jax.random.key(settings.seed),
+        key=jax.random.key(settings.training.seed),
     )
 
 
@@ -101,7 +101,7 @@ def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.Com
     op = stmlang.compile(
         spec,
         target=target,
-        batch=settings.batch,
+        batch=settings.training.batch,
         rows=side,
         cols=side,
         heads=settings.heads,
@@ -114,40 +114,11 @@ def compiled(spec: str, settings: Settings, target: str = "auto") -> stmlang.Com
 
 def cross_compiled(settings: Settings) -> dict[str, str]:
     """Both specs as artifacts for each target, whatever this machine is: file names and sizes."""
-    settings.out.mkdir(parents=True, exist_ok=True)
+    settings.training.out.mkdir(parents=True, exist_ok=True)
     written: dict[str, str] = {}
     for target in TARGETS:
         for spec in (P_SPEC, D_SPEC):
             name = f"{Path(spec).name}.{target}.stmx"
-            compiled(spec, settings, target).export(settings.out / name)
-            written[name] = f"{(settings.out / name).stat().st_size:,} bytes"
+            compiled(spec, settings, target).export(settings.training.out / name)
+            written[name] = f"{(settings.training.out / name).stat().st_size:,} bytes"
     return written
-
-
-def digest(model: PLSTM) -> str:
-    """SHA-256 of the parameters, in order."""
-    state = hashlib.sha256()
-    for array in _parameters(model):
-        state.update(np.asarray(array).tobytes())
-    return state.hexdigest()
-
-
-def _parameters(model: PLSTM) -> list[jax.Array]:
-    return jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))
-
-
-def _train(model: PLSTM, images: Images, settings: Settings, console: Console) -> tuple[PLSTM, list[Epoch]]:
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as progress, rescuing(progress.stop):
-        task = progress.add_task("training", total=settings.epochs, note="compiling")
-
-        def report(number: int, epoch: Epoch) -> None:
-            progress.update(task, completed=number, note=f"loss {epoch.loss:.3f}, accuracy {epoch.accuracy:.1%}")
-
-        return train(model, images, settings, report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from stmlang.experiments.digits import study
 from stmlang.experiments.digits.__main__ import main, parse
 from stmlang.experiments.digits.data import batches, load, shifted
 from stmlang.experiments.digits.report import Outcome
-from stmlang.experiments.digits.settings import Settings, meanings
+from stmlang.experiments.digits.settings import TRAINING, Settings
 from stmlang.experiments.digits.study import run
+from stmlang.experiments.training.settings import Training, meanings
 
 
 def test_split_is_fixed_and_stratified() -> None:
@@ -44,14 +46,20 @@ def test_shifts_move_whole_images() -> None:
 
 def test_batches_are_full_and_show_every_image_once() -> None:
     train, _ = load()
-    labels = [batch.labels for batch in batches(train, 64, 0, np.random.default_rng(0))]
-    assert {len(part) for part in labels} == {64}
-    assert len(labels) == 1437 // 64
+    source = batches(train, Training(batch=64), 0)
+    assert source.steps_an_epoch == 1437 // 64
+    epochs = [[source.batch(step + source.steps_an_epoch * epoch)[0] for step in range(1437 // 64)] for epoch in (0, 1)]
+    shown = [sorted(image.tobytes() for batch in epoch for image in batch) for epoch in epochs]
+    assert {len(batch) for batch in epochs[0]} == {64}
+    known = Counter(image.tobytes() for image in train.pixels)
+    assert all(Counter(images) <= known for images in shown)
+    assert shown[0] != shown[1]
 
 
 def test_command_line() -> None:
     assert parse([]) == Settings()
-    assert parse(["--epochs", "3", "--seed", "7", "--out", "x"]) == Settings(epochs=3, seed=7, out=Path("x"))
+    training = dataclasses.replace(TRAINING, epochs=3, seed=7, out=Path("x"))
+    assert parse(["--epochs", "3", "--seed", "7", "--out", "x", "--dim", "8"]) == Settings(training=training, dim=8)
     with pytest.raises(SystemExit):
         parse(["--epochs", "0"])
 
@@ -60,17 +68,25 @@ def test_command_line() -> None:
 def small(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One epoch of a model that is as small as it gets."""
     out = tmp_path_factory.mktemp("digits")
-    return run(Settings(epochs=1, out=out, dim=8, heads=1, width=4, pairs=1, expansion=1, stride=4), Console(quiet=True))
+    return run(
+        Settings(
+            training=dataclasses.replace(TRAINING, epochs=1, out=out), dim=8, heads=1, width=4, pairs=1, expansion=1, stride=4
+        ),
+        Console(quiet=True),
+    )
 
 
 def test_report_needs_nothing_else(small: Outcome) -> None:
-    tmp_path = small.settings.out
+    tmp_path = small.settings.training.out
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [
+        "checkpoints",
+        "config.json",
         "image_d.cpu.stmx",
         "image_d.gpu.stmx",
         "image_p.cpu.stmx",
         "image_p.gpu.stmx",
+        "log.jsonl",
         "report.html",
     ]
     page = (tmp_path / "report.html").read_text()
@@ -91,9 +107,11 @@ def test_report_needs_nothing_else(small: Outcome) -> None:
 
 
 def test_report_says_what_each_setting_is(small: Outcome) -> None:
-    page = (small.settings.out / "report.html").read_text()
-    assert list(meanings()) == [field.name for field in dataclasses.fields(Settings)]
-    for name, says in meanings().items():
+    page = (small.settings.training.out / "report.html").read_text()
+    own = [field.name for field in dataclasses.fields(Settings)][1:]
+    assert list(meanings(Settings)) == [*(field.name for field in dataclasses.fields(Training)), *own]
+    for name, says in meanings(Settings).items():
+        assert says
         assert f"<td>{name}</td>" in page
         assert html.escape(says) in page
 

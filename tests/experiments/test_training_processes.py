@@ -1,0 +1,94 @@
+"""Training in processes of its own: killed at any time it goes on to the bit; on four devices it learns as on one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+KILLS = 20
+LONG = ("epochs=6",)
+"""30 steps with a checkpoint after each, so that many kills come in the midst of writing."""
+
+
+class Server:
+    """Runs of `small_run` in processes that have imported all before they begin."""
+
+    def __init__(self, cache: Path) -> None:
+        environment = {**os.environ, **settings(cache)}
+        words = [sys.executable, "-W", "ignore", "-m", "tests.experiments.small_run", "--serve"]
+        self.process: Any = subprocess.Popen(
+            words, cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def run(self, out: Path, *changes: str, limit: float = 0.0) -> tuple[int, float]:
+        """The exit status of a run and its processor time, killed once that reaches a limit unless it is 0."""
+        self.process.stdin.write(" ".join([str(limit), str(out), *changes]) + "\n")
+        self.process.stdin.flush()
+        status, seconds = self.process.stdout.readline().split()
+        return int(status), float(seconds)
+
+
+def settings(cache: Path, devices: int = 1) -> dict[str, str]:
+    """The environment of a process, with one cache for what is compiled."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PLATFORMS": "cpu",
+        "JAX_NUM_CPU_DEVICES": str(devices),
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+    }
+
+
+def outcome(out: Path) -> tuple[str, str]:
+    """The digests of the parameters, and the log."""
+    return (out / "digest.txt").read_text(), (out / "log.jsonl").read_text()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_a_run_that_is_killed_goes_on_to_the_bit(tmp_path: Path) -> None:
+    server, draw = Server(tmp_path / "cache"), random.Random(14)
+    try:
+        server.run(tmp_path / "first", *LONG)  # which compiles
+        status, seconds = server.run(tmp_path / "whole", *LONG)
+        assert status == 0
+        kills, runs, halfway = 0, 0, 0
+        while kills < KILLS:
+            out, runs = tmp_path / f"run-{runs}", runs + 1
+            status = -signal.SIGKILL
+            while status == -signal.SIGKILL:
+                limit = draw.uniform(0.01, seconds) if kills < KILLS else 0.0
+                status, _ = server.run(out, *LONG, "resume=true", limit=limit)
+                kills += status == -signal.SIGKILL
+                halfway += status == -signal.SIGKILL and any((out / "checkpoints").glob("[0-9]*"))
+            assert status == 0
+            assert outcome(out) == outcome(tmp_path / "whole")
+        assert halfway >= KILLS // 4
+    finally:
+        server.process.stdin.close()
+        server.process.wait(60)
+        server.process.stdout.close()
+
+
+def test_four_devices_learn_as_one(tmp_path: Path) -> None:
+    logs: list[list[dict[str, Any]]] = []
+    for devices in (1, 4):
+        out = tmp_path / str(devices)
+        words = [sys.executable, "-m", "tests.experiments.small_run", str(out), f"devices={devices}", "log=1", "checkpoint=1e9"]
+        subprocess.run(words, cwd=ROOT, env={**os.environ, **settings(tmp_path / "cache", 4)}, check=True, timeout=500)
+        logs.append([json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()])
+    alone, shared = logs
+    assert len(alone) == len(shared) == 15 + 4
+    for record, other in zip(alone, shared, strict=True):
+        assert record.keys() == other.keys()
+        flat, beside = (line.get("validation", line) for line in (record, other))
+        np.testing.assert_allclose(list(flat.values()), list(beside.values()), rtol=2e-5)
