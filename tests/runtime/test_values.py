@@ -197,6 +197,7 @@ KINDS_OF_TABLES: dict[str, tuple[str, dict[str, Any]]] = {
         {"rows": 3, "cols": 4},
     ),
     "delta": ("std:chain/deltanet", {"time": 5}),
+    "tracks": ("std:plstm/chain_tracking", {"time": 5}),
     "delta on an image": ("std:plstm/image_delta", {"rows": 3, "cols": 4}),
 }
 
