@@ -8,12 +8,7 @@ terms have, carried along by the same recurrence in (max, +),
 the scaled states obey the scaled recurrence `T' = T exp(m[t-1] - m[t])`, `S' = S exp(-m[t])`; reading at node t is scaled by
 `mu[t]`, the largest logarithm read, `M' = M exp(m[t-1] - mu[t])`, `D' = D exp(-mu[t])`, and what the result is divided by has
 `exp(-mu)` in place of one. Nothing overflows, although `exp` gates do: a gate is held as `mantissa * exp(exponent)`, the
-exponent taken from the equation.
-
-Nothing depends on the scale, so its derivative is zero, and yet it is followed. Of a term that outweighs all others, what it
-adds to a result and what it adds to the divisor cancel in its derivative; in single precision their difference is noise, which
-may be thousands of times the derivative. What flows back through the scale is the same noise with the other sign: the term's
-share in the maximum is its share in the sums, and what is left of both is the derivative that the other terms make.
+exponent taken from the equation. As nothing depends on the scale, no gradient flows through it.
 """
 
 from __future__ import annotations
@@ -112,7 +107,13 @@ class Terms(NamedTuple):
 
     @property
     def log(self) -> Array:
-        """`log |gate|`, minus infinity and without a gradient where it is zero."""
+        """`log |gate|`, minus infinity where it is zero; no gradient."""
+        size = jax.lax.stop_gradient(jnp.abs(self.mantissa))
+        return jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), -jnp.inf) + jax.lax.stop_gradient(self.exponent)
+
+    @property
+    def magnitude(self) -> Array:
+        """The same with its gradient, which is none where the gate is zero."""
         size = jnp.abs(self.mantissa)
         return jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)) + self.exponent, -jnp.inf)
 
@@ -168,7 +169,7 @@ def rescale(
     if closed is not None:
         transition, mark = (_closed(gate, closed[..., 0]) for gate in (transition, mark))
     direct = Terms(*(_row(laid_out(frame, (), value, (nodes,), ())) for value in gates["direct"]))
-    first = start[:, 0] if frame.scan.epsilon else start
+    first = jax.lax.stop_gradient(start[:, 0] if frame.scan.epsilon else start)
     leaving = jnp.maximum(running_maximum(transition.log, source.log, first), FLOOR)
     entering = jnp.concatenate([first[..., None], leaving[..., :-1]], axis=-1)
     strongest = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
@@ -207,11 +208,11 @@ def largest_read(
     start: Float[Array, "direction head"],
 ) -> tuple[Float[Array, "direction head node"], Float[Array, "direction head"]]:
     """`m[t] = max(log |M| + m'[t-1], log |D|)` with `m'[t] = max(log |T| + m'[t-1], log |S|)` from `m'[-1] = start`, minus
-    infinity before the first term: as the authors have it, a number that the result depends on. And the last `m'`."""
+    infinity before the first term: as the authors have it, a number that gradients flow through. And the last `m'`."""
 
-    leaving = running_maximum(transition.log, source.log, start)
+    leaving = running_maximum(transition.magnitude, source.magnitude, start)
     entering = jnp.concatenate([start[..., None], leaving[..., :-1]], axis=-1)
-    m = jnp.maximum(mark.log + entering, _turned(jnp.broadcast_to(direct.log, leaving.shape), directions))
+    m = jnp.maximum(mark.magnitude + entering, _turned(jnp.broadcast_to(direct.magnitude, leaving.shape), directions))
     return m, leaving[..., -1]
 
 
