@@ -30,9 +30,10 @@ import numpy.typing as npt
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import edge_state_shape, output_shape, state_shapes
 from stmlang.oracle.functions import Floats, absolute, floats, larger, times
-from stmlang.oracle.gates import AXIS, DirectionGates, Value, evaluate_gates
+from stmlang.oracle.gates import DirectionGates, evaluate_gates
 from stmlang.oracle.sites import PortIndices, Sites, ints, topological_order
 from stmlang.oracle.steps import last_of, written_out
+from stmlang.oracle.values import AXIS, Value
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Direction, Scan
 
