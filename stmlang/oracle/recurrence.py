@@ -168,8 +168,8 @@ def scales(scan: Scan, every: Sequence[DirectionGates]) -> Floats:
     """`e^m` as `(node, head, 1, 1)`, summed over directions or one behind the other; zero where no epsilon asks for it."""
     if not scan.epsilon:
         return np.zeros(())
-    found = [running_scale(values) for values in every]
-    return np.concatenate(found, axis=1) if scan.combine == "concat" else np.sum(found, axis=0)
+    of_directions = [running_scale(values) for values in every]
+    return np.concatenate(of_directions, axis=1) if scan.combine == "concat" else np.sum(of_directions, axis=0)
 
 
 def running_scale(values: DirectionGates) -> Floats:
