@@ -55,9 +55,9 @@ class _Read:
 
 
 @lru_cache(maxsize=2)  # the checks of a text follow each other
-def _read(data: bytes) -> _Read:
+def _read(content: bytes) -> _Read:
     try:
-        source = decode(data, _NAME)
+        source = decode(content, _NAME)
     except SpecError as error:
         return _Read(None, None, None, error.diagnostics)
     try:
@@ -75,10 +75,10 @@ def _examined(source: SourceFile) -> Examined:
 # --- what comes out
 
 
-def answers(data: bytes) -> Finding | None:
+def answers(content: bytes) -> Finding | None:
     """The front end raises nothing but `SpecError`, at every door: reading, parsing, checking, formatting, showing."""
     try:
-        reading = _read(data)
+        reading = _read(content)
         if reading.source is not None:
             _formatted(reading.source)
         if reading.file is not None:
@@ -90,9 +90,9 @@ def answers(data: bytes) -> Finding | None:
     return None
 
 
-def reports(data: bytes) -> Finding | None:
+def reports(content: bytes) -> Finding | None:
     """Every diagnostic has a code of the table, a place inside a text, stands once and in order, and can be rendered."""
-    reading = _read(data)
+    reading = _read(content)
     errors = [diagnostic for diagnostic in reading.diagnostics if diagnostic.severity is Severity.ERROR]
     if (reading.scan is None) != bool(errors):
         return _objection("reports", f"{len(errors)} errors, and {'no' if reading.scan is None else 'a'} scan")
@@ -133,11 +133,11 @@ def _faults(diagnostic: Diagnostic) -> Iterator[str]:
         yield "as data it has another code"
 
 
-def in_time(data: bytes) -> Finding | None:
+def in_time(content: bytes) -> Finding | None:
     """A text is read, checked and formatted, and all that is found is rendered, within `SECONDS` of processor time."""
     start = thread_time()
     try:
-        source = decode(data, _NAME)
+        source = decode(content, _NAME)
         for diagnostic in _examined(source).diagnostics:
             render(diagnostic)
         format_source(source)
@@ -145,15 +145,15 @@ def in_time(data: bytes) -> Finding | None:
         for diagnostic in error.diagnostics:
             render(diagnostic)
     spent = thread_time() - start
-    return Finding("in_time", "", f"{len(data):,} bytes took {spent:.1f} s", spent, SECONDS) if spent > SECONDS else None
+    return Finding("in_time", "", f"{len(content):,} bytes took {spent:.1f} s", spent, SECONDS) if spent > SECONDS else None
 
 
 # --- what is promised of a text that parses
 
 
-def formats(data: bytes) -> Finding | None:
+def formats(content: bytes) -> Finding | None:
     """The formatter keeps the tree and the comments, and leaves alone what it made; a bad text is refused by it, too."""
-    reading = _read(data)
+    reading = _read(content)
     if reading.source is None:
         return None
     text = _formatted(reading.source)
@@ -170,9 +170,9 @@ def formats(data: bytes) -> Finding | None:
     return None
 
 
-def reads_back(data: bytes) -> Finding | None:
+def reads_back(content: bytes) -> Finding | None:
     """The tree, written as a text, is read as the same tree."""
-    reading = _read(data)
+    reading = _read(content)
     if reading.file is None:
         return None
     difference = _difference(reading.file, SourceFile(_NAME, write_file(reading.file)))
@@ -189,9 +189,9 @@ _LAYOUTS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def layout_is_free(data: bytes) -> Finding | None:
+def layout_is_free(content: bytes) -> Finding | None:
     """How lines end, whether the last one does, blanks behind lines and a byte order mark change nothing of a tree."""
-    reading = _read(data)
+    reading = _read(content)
     if reading.file is None or reading.source is None:
         return None
     for name, change in _LAYOUTS.items():
@@ -206,9 +206,9 @@ def layout_is_free(data: bytes) -> Finding | None:
 # --- what is promised of a text that checks
 
 
-def keeps_its_type(data: bytes) -> Finding | None:
+def keeps_its_type(content: bytes) -> Finding | None:
     """A right text is a scan that fits together; formatted, or written from its tree, it is the same scan."""
-    reading = _read(data)
+    reading = _read(content)
     if reading.scan is None or reading.file is None or reading.source is None:
         return None
     try:
@@ -226,9 +226,9 @@ def keeps_its_type(data: bytes) -> Finding | None:
     return None
 
 
-def is_analysed(data: bytes) -> Finding | None:
+def is_analysed(content: bytes) -> Finding | None:
     """The facts about a right text's scan are found, or refused with a diagnostic; the scan to compile fits together."""
-    reading = _read(data)
+    reading = _read(content)
     if reading.scan is None or _reads_files(reading.scan.topology):
         return None
     try:

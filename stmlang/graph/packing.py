@@ -45,8 +45,8 @@ def packed(counts: Sequence[int], size: int) -> Packing:
     """Graphs of so many nodes, cut into as few pieces as possible. Those as large as a cell have one for themselves; the others
     go, the largest first, each into the fullest cell that has room for it. A `Batch` has its packing: this makes it."""
     sizes = np.asarray(counts, np.int64)
-    parts = pieces(sizes, size)
-    whole = within(parts) < np.repeat(sizes // size, parts)
+    piece_counts = pieces(sizes, size)
+    whole = within(piece_counts) < np.repeat(sizes // size, piece_counts)
     cell, start = np.cumsum(whole) - 1, np.zeros(len(whole), np.int64)
     rest = np.flatnonzero(~whole)
     used = int(whole.sum())
@@ -54,8 +54,8 @@ def packed(counts: Sequence[int], size: int) -> Packing:
     cell[rest] += used
     graph = np.repeat(np.arange(len(sizes)), sizes)
     number = within(sizes)
-    piece = (np.cumsum(parts) - parts)[graph] + number // size
-    return Packing(size, used + more, cell[piece] * size + start[piece] + number % size, parts, cell)
+    piece = (np.cumsum(piece_counts) - piece_counts)[graph] + number // size
+    return Packing(size, used + more, cell[piece] * size + start[piece] + number % size, piece_counts, cell)
 
 
 def _best_fit(counts: list[int], size: int) -> tuple[list[int], list[int], int]:

@@ -177,10 +177,7 @@ def steps(arcs: Arcs, width: int, room: int | None = None) -> Steps:
     edges, items = _Groups.of(arcs.edge[order], row, least), _Groups.of(arcs.write[order], row, least)
     leading = np.flatnonzero(edges.first)
     opening = np.where(edges.resumed[leading], arcs.edges, edges.member[leading])
-    write = _laid(row, items.local, items.member, (count, items.width), NONE)
-    write = np.where(write < 0, arcs.items + np.arange(items.width), write)
-    resumed = np.zeros(count, bool)
-    resumed[row[items.resumed]] = True
+    write, resumed = _writes(row, items, count, arcs.items)
     slot, slots = (np.arange(arcs.items), arcs.items) if roomy else _slots(arcs, row, order, count)
     past = slots + np.arange(items.width)  # of the pads of `write`, which follow the items
     slot = np.concatenate([np.where(slot < 0, slots + items.width + np.arange(arcs.items), slot), past])
@@ -243,6 +240,16 @@ def _laid(
     table = np.full(shape, pad, np.int64)
     table[row, column] = entry
     return table
+
+
+def _writes(
+    row: Int64[np.ndarray, " arcs"], items: _Groups, count: int, pad: int
+) -> tuple[Int64[np.ndarray, "T I"], Bool[np.ndarray, " T"]]:
+    """`write`, whose pads go on from `pad`, and `resumed` of `count` steps."""
+    write = _laid(row, items.local, items.member, (count, items.width), NONE)
+    resumed = np.zeros(count, bool)
+    resumed[row[items.resumed]] = True
+    return np.where(write < 0, pad + np.arange(items.width), write), resumed
 
 
 def _too_large(steps: int, width: int) -> Diagnostic:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Operands, flip
-from stmlang.lower.strategy import PLAIN, Call, EdgeStates, Lowering, LoweringContext, Needs, Result, Tables
+from stmlang.lower.strategy import Call, EdgeStates, Lowering, LoweringContext, Result, Tables
 from stmlang.lower.summary import Summary, leaving_states, read
 
 BlockOf = Callable[[LoweringContext, Tables, Operands], Summary]
@@ -25,9 +25,7 @@ RunOf = Callable[[LoweringContext, Tables, Operands, EdgeStates], tuple[Array, E
 own coordinates of directions, without the direct term; of a ragged topology with one axis of nodes."""
 
 
-def by_block(
-    tables: Callable[[LoweringContext], Tables], block: BlockOf, outputs: OutputsOf | None = None, *, needs: Needs = PLAIN
-) -> Lowering:
+def by_block(tables: Callable[[LoweringContext], Tables], block: BlockOf, outputs: OutputsOf | None = None) -> Lowering:
     """A strategy that sums up the whole DAG as one block: one attention pass for the sum of all directions, and states across
     the border. `outputs` takes the place of attention with the gating matrix; the block is then made only for states."""
 
@@ -59,10 +57,10 @@ def by_block(
             own = own + jnp.concatenate(brought)
         return Result(own, leaving)
 
-    return Lowering(tables, run, gating, needs)
+    return Lowering(tables, run, gating)
 
 
-def direction_by_direction(tables: Callable[[LoweringContext], Tables], run_bundle: RunOf, *, needs: Needs = PLAIN) -> Lowering:
+def direction_by_direction(tables: Callable[[LoweringContext], Tables], run_bundle: RunOf) -> Lowering:
     """A strategy that carries states, in each bundle of directions by itself. It may know several writes and reads a node."""
 
     def run(call: Call) -> Result:
@@ -74,14 +72,12 @@ def direction_by_direction(tables: Callable[[LoweringContext], Tables], run_bund
         together = jnp.concatenate(outputs)
         return Result(together.sum(0, keepdims=True) if call.summed else together, leaving if call.leaving else ())
 
-    return Lowering(tables, run, needs=needs)
+    return Lowering(tables, run)
 
 
 def without_states(
     tables: Callable[[LoweringContext], Tables],
     outputs: Callable[[Sequence[LoweringContext], Sequence[Tables], Sequence[Operands], bool], Array],
-    *,
-    needs: Needs = PLAIN,
 ) -> Lowering:
     """A strategy for graphs without open edges, which have no states to carry. `outputs(contexts, tables, operands, summed)` is
     what nodes read in all directions, the sum in place of all directions if `summed`."""
@@ -90,7 +86,7 @@ def without_states(
         leaving = [_entering(call, number) for number in range(len(call.contexts))] if call.leaving else ()
         return Result(outputs(call.contexts, call.tables, call.operands, call.summed), leaving)
 
-    return Lowering(tables, run, needs=needs)
+    return Lowering(tables, run)
 
 
 def _entering(call: Call, number: int) -> EdgeStates:

@@ -92,22 +92,26 @@ def _tangent(
         """`J^T c`, by hand."""
         whole = jax.tree.unflatten(args_tree, fixed[:count])
         back = backward(whole, jax.tree.unflatten(saved_tree, fixed[count:]), jax.tree.unflatten(out_tree, cotangents))
-        pulled: list[Array] = []
-        for entry, argument in zip(back, whole, strict=True):
-            leaves = jax.tree.leaves(argument, is_leaf=_is_none)
-            leaf_cotangents = [None] * len(leaves) if entry is None else jax.tree.leaves(entry, is_leaf=_is_none)
-            for cotangent, array in zip(leaf_cotangents, leaves, strict=True):
-                if array is not None and is_real(array):
-                    pulled.append(
-                        jnp.zeros(jnp.shape(array), array.dtype) if cotangent is None else cotangent.astype(array.dtype)
-                    )
-        return alike(pulled, fixed, cotangents)
+        return alike(_of_real(whole, back), fixed, cotangents)
 
     moving = [flat_tangents[k] for k in real]
     tangent = _linear.bind(
         *flat_args, *flat_saved, *moving, push=push, pull=pull, fixed=count + len(flat_saved), outs=_avals(flat_out)
     )
     return jax.tree.unflatten(out_tree, tangent)
+
+
+def _of_real(args: Any, back: Sequence[Any]) -> list[Array]:
+    """The cotangents of the real arrays among the arguments; zeros where `back`, or an array of its entry, is None."""
+    cotangents: list[Array] = []
+    for entry, argument in zip(back, args, strict=True):
+        arrays = jax.tree.leaves(argument, is_leaf=_is_none)
+        by_hand = [None] * len(arrays) if entry is None else jax.tree.leaves(entry, is_leaf=_is_none)
+        for cotangent, array in zip(by_hand, arrays, strict=True):
+            if array is not None and is_real(array):
+                nothing = cotangent is None
+                cotangents.append(jnp.zeros(jnp.shape(array), array.dtype) if nothing else cotangent.astype(array.dtype))
+    return cotangents
 
 
 def is_real(array: Any) -> bool:

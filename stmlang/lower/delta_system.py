@@ -145,12 +145,12 @@ def _erased(weights: Array, erased: Array, writing: Writing, brought: Array | No
 
 
 def _left(paths: Summary, writing: Writing, new: Array, states: Array | None) -> EdgeStates:
-    found = write(paths.source, writing.key if writing.u is None else writing.u, new)
+    leaving = write(paths.source, writing.key if writing.u is None else writing.u, new)
     if writing.u is not None:
-        found = found + write(paths.source, writing.key, writing.value)
+        leaving = leaving + write(paths.source, writing.key, writing.value)
     if states is not None:
-        found = found + advance(paths.transition, states)
-    return found[:, :, :, None]
+        leaving = leaving + advance(paths.transition, states)
+    return leaving[:, :, :, None]
 
 
 def run_system(call: Call) -> Result:

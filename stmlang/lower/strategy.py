@@ -43,27 +43,6 @@ def no_tables(context: LoweringContext) -> Tables:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What a strategy finds in its operands beside gates and inputs, and what it takes for granted.
-
-    `factors`: those of a rank-one transition, where the facts name them; `deltas`: transition and mark in the form of the delta
-    rule; `local`: gates to be evaluated node by node, on a regular topology; `direct`: the direct gate, where there is one to
-    add, which the strategy then adds. A strategy of `uniform` gates reads those of one node and takes them for those of all, so
-    that no node can be left out.
-    """
-
-    factors: bool = False
-    deltas: bool = False
-    local: bool = False
-    direct: bool = False
-    uniform: bool = False
-
-
-PLAIN = Needs()
-"""Gates and inputs, and nothing else."""
-
-
 class Call(NamedTuple):
     """An evaluation in all directions: for each bundle of them what is fixed, its tables, its operands, and the states that
     enter, None where all of them are zero. `leaving` says whether the states that leave are asked for, `summed` whether
@@ -87,11 +66,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Lowering:
-    """A strategy as functions of arrays. `gating`, of one that offers it, is the gating matrix of a bundle of directions,
-    `(direction, head, source, target)` in declared coordinates, nothing of the direct gate in it. `stmlang.lower.adapters`
-    makes these of functions that know one direction or one block."""
+    """A strategy as functions of arrays; what it offers and needs stands in its `Strategy`. `gating`, of one that offers it, is
+    the gating matrix of a bundle of directions, `(direction, head, source, target)` in declared coordinates, nothing of the
+    direct gate in it. `stmlang.lower.adapters` makes these of functions that know one direction or one block."""
 
     tables: Callable[[LoweringContext], Tables]
     run: Callable[[Call], Result]
     gating: Callable[[LoweringContext, Tables, Operands], Array] | None = None
-    needs: Needs = PLAIN

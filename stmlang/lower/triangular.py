@@ -46,27 +46,27 @@ def _inverses(passed: Matrices) -> Array:
 
 def _solve(passed: Matrices, right: Rights) -> Solved:
     inverses, blocks = _inverses(passed), _blocks(passed.shape[-1])
-    parts = list[Array]()
+    solved = list[Array]()
     for number, own in enumerate(blocks):
         rest = right[..., own, :]
-        if parts:
+        if solved:
             before = slice(0, own.start)
-            rest = rest + transposed_times(passed[..., before, own], jnp.concatenate(parts, axis=-2))
+            rest = rest + transposed_times(passed[..., before, own], jnp.concatenate(solved, axis=-2))
         rows = own.stop - own.start
-        parts.append(transposed_times(inverses[..., number, :rows, :rows], rest))
-    return Solved(jnp.concatenate(parts, axis=-2), inverses)
+        solved.append(transposed_times(inverses[..., number, :rows, :rows], rest))
+    return Solved(jnp.concatenate(solved, axis=-2), inverses)
 
 
 def _back(passed: Matrices, inverses: Array, cotangent: Rights) -> Rights:
     """`(I - P)^-1` of a cotangent, from the last block to the first."""
-    parts = list[Array]()
+    solved = list[Array]()
     for number, own in reversed(list(enumerate(_blocks(passed.shape[-1])))):
         rest = cotangent[..., own, :]
-        if parts:
-            rest = rest + matmul(passed[..., own, own.stop :], jnp.concatenate(parts[::-1], axis=-2))
+        if solved:
+            rest = rest + matmul(passed[..., own, own.stop :], jnp.concatenate(solved[::-1], axis=-2))
         rows = own.stop - own.start
-        parts.append(matmul(inverses[..., number, :rows, :rows], rest))
-    return jnp.concatenate(parts[::-1], axis=-2)
+        solved.append(matmul(inverses[..., number, :rows, :rows], rest))
+    return jnp.concatenate(solved[::-1], axis=-2)
 
 
 def _plain(passed: Matrices, right: Rights) -> Rights:

@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from stmlang.graph.shapes import Shape, head_axes, output_heads, several
+from stmlang.graph.shapes import head_axes, output_heads, several
 from stmlang.nn.errors import (
-    require_array,
     require_epsilon,
     require_floats,
     require_key,
@@ -21,11 +20,12 @@ from stmlang.nn.errors import (
     require_scan,
     require_size,
 )
-from stmlang.nn.leaves import Leaves, applied, products
-from stmlang.nn.norm import RMSNorm
+from stmlang.nn.features import Features, multiplied
+from stmlang.nn.leaves import Leaves, applied
+from stmlang.nn.norm import Norm, norm_of
+from stmlang.nn.projection import Projection
 from stmlang.nn.show import summary
-from stmlang.nn.start import SMALL, behind, normal
-from stmlang.nn.tables import EdgeTables
+from stmlang.nn.start import SMALL, normal
 from stmlang.program.states import State
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.runtime.graphs import GraphScan
@@ -39,31 +39,10 @@ from stmlang.runtime.stream import ScanStream
 
 NONE_GIVEN: Mapping[str, Array] = {}
 Activation = Literal["silu", "sigmoid", "gelu", "relu", "tanh"]
-Norm = Callable[[Array], Array]
 Scanned = tuple[Array, Any]
 """What a scan gives, `(*nodes, head, value)`, and the state behind it, None where it was not asked for."""
 Scanning = Callable[[CompiledScan, Array, Array, Array, dict[str, Array], Array | None], Scanned]
 """A way to run a scan on query, key, value, gates and a mask."""
-
-
-class Projection(eqx.Module):
-    """`y = W x + b` onto `(head, width)`; `weight`: `(head, width, dim)`, `bias`: `(head, width)` or None. Where each direction
-    has its own, or a node takes several steps, writes or reads several times, onto `(head, direction, step, term, width)`."""
-
-    weight: Float[Array, "head *axes width dim"]
-    bias: Float[Array, "head *axes width"] | None
-
-    __hash__ = hash_of
-    __eq__ = equal
-
-    def __init__(self, shape: Shape, dim: int, *, use_bias: bool, dtype: jnp.dtype, key: PRNGKeyArray) -> None:
-        self.weight = normal(key, (*shape, dim), gain=SMALL, dtype=dtype)
-        self.bias = jnp.zeros(shape, dtype) if use_bias else None
-
-    def of(self, product: Float[Array, "*nodes head *axes width"], dtype: str) -> Float[Array, "*nodes head *axes width"]:
-        """`y` in a data type, from `W x`."""
-        y = product.astype(dtype)
-        return y if self.bias is None else y + behind(self.bias.astype(dtype), y.ndim)
 
 
 class ScanLayer(eqx.Module):
@@ -152,7 +131,7 @@ class ScanLayer(eqx.Module):
         self.key = Projection((*keyed, *writes, scan.key), dim, use_bias=use_bias, dtype=dtype, key=keys[1])
         self.value = Projection((*value, *writes, scan.value), dim, use_bias=use_bias, dtype=dtype, key=keys[2])
         self.leaves = Leaves(scan, dim, edge_dim, dtype=dtype, key=keys[3])
-        self.norm = _norm(norm, result, eps, dtype)
+        self.norm = norm_of(norm, result, eps, dtype)
         self.activation = None if gate is None else cast(Activation, word("gate", gate, get_args(Activation)))
         own = jax.random.fold_in(key, 1)
         self.gate = None if gate is None else Projection(result, dim, use_bias=use_bias, dtype=dtype, key=own)
@@ -292,8 +271,10 @@ class ScanLayer(eqx.Module):
         if self.gate is not None:
             projections["gate"] = self.gate
         weights = {name: projection.weight for name, projection in projections.items()}
-        multiplied, gates = self._multiplied(op, x, weights, edge_features, end_features, given)
-        projected = {name: projection.of(multiplied[name], op.dtype) for name, projection in projections.items()}
+        products, gates = multiplied(
+            self.leaves, self.dim, self.edge_dim, op, Features(x, edge_features, end_features), weights, given
+        )
+        projected = {name: projection.of(products[name], op.dtype) for name, projection in projections.items()}
         query = projected["query"] * op.scan.key**-0.5
         mixed, state = scanned(op, query, projected["key"], projected["value"], gates, mask)
         y = self._project(mixed, projected.get("gate"), x)
@@ -319,56 +300,7 @@ class ScanLayer(eqx.Module):
     ) -> dict[str, Array]:
         """The values of the spec's leaves at these features, by name: the `gates` that `op` takes."""
         op = self._op(require_floats("x", x).shape[:-1], on)
-        return self._multiplied(op, x, {}, edge_features, end_features, given)[1]
-
-    def _multiplied(
-        self,
-        op: CompiledScan,
-        x: Array,
-        inputs: Mapping[str, Array],
-        edge_features: Array | None,
-        end_features: Array | None,
-        given: Mapping[str, Array],
-    ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The products of some more weights with `x`, and the leaves' values: each array of features is read once."""
-        once = end_features is x
-        x = require_floats("x", x)
-        require_array("x", x, (*op.node_shape, self.dim), op)
-        edges, ends = self._edges(op, edge_features, end_features)
-        known = self.leaves.given(given, op)
-        of_nodes, of_edges = self.leaves.weights(self.dim, self.edge_dim)
-        weights: dict[Any, Array] = {**inputs, **of_nodes}
-        if ends is not None and once:
-            weights |= {("ends", place): weight for place, weight in of_edges.items()}
-        multiplied = products(x.astype(op.dtype), weights)
-        by_place = {place: multiplied[place] for place in of_nodes}
-        if edges is not None:
-            by_place |= products(edges, of_edges)
-        if ends is not None:
-            at_ends = {place: multiplied["ends", place] for place in of_edges} if once else products(ends, of_edges)
-            tables = EdgeTables.of(op)
-            assert tables is not None
-            by_place |= {place: by_place[place] + tables.between(at_ends[place]) for place in of_edges}
-        return {name: multiplied[name] for name in inputs}, self.leaves(by_place, known, op)
-
-    def _edges(
-        self, op: CompiledScan, edge_features: Array | None, end_features: Array | None
-    ) -> tuple[Array | None, Array | None]:
-        """Features of edges and of their ends, in the data type of the scan."""
-        if self.leaves.reads_edges:
-            shape = (op.edge_count, self.edge_dim)
-            if edge_features is None:
-                raise call_error("STM5202", f"`edge_features` is missing; its shape is {shape}")
-            edges = require_array("edge_features", edge_features, shape, op).astype(op.dtype)
-            if end_features is None:
-                return edges, None
-            shape = (*op.node_shape, self.edge_dim)
-            return edges, require_array("end_features", end_features, shape, op).astype(op.dtype)
-        for name, array in (("edge_features", edge_features), ("end_features", end_features)):
-            if array is not None:
-                message = f"scan `{op.scan.name}` reads no edge features, and `{name}` were given"
-                raise call_error("STM5202", message, help="leave them out, or read them in the spec: `linear(x, e[out])`")
-        return None, None
+        return multiplied(self.leaves, self.dim, self.edge_dim, op, Features(x, edge_features, end_features), {}, given)[1]
 
     def _op(self, nodes: tuple[int, ...], on: CompiledScan | None) -> CompiledScan:
         """The scan for node arrays of this shape, or on the graphs that are given."""
@@ -403,20 +335,6 @@ ACTIVATIONS: Mapping[Activation, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
     "tanh": jnp.tanh,
 }
-
-
-def _norm(norm: object, shape: Shape, eps: float, dtype: jnp.dtype) -> Norm | None:
-    """What a layer's `norm` stands for. A function is held so that it is no leaf of the layer."""
-    if norm is None:
-        return None
-    if isinstance(norm, eqx.Module) and callable(norm):
-        return cast(Norm, norm)
-    if callable(norm):
-        return jax.tree_util.Partial(norm)
-    if norm != "rms":
-        message = f"unknown norm {norm!r:.80}"
-        raise call_error("STM5010", message, help='"rms", None for none, or a function of `(*nodes, head, value)`')
-    return RMSNorm(shape, eps=eps, dtype=dtype)
 
 
 def _masked(array: Array, mask: Array) -> Array:

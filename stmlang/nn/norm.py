@@ -1,8 +1,8 @@
-"""Root mean square normalization with a learned scale."""
+"""What a layer normalizes heads with: root mean square normalization with a learned scale, or any function."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import equinox as eqx
@@ -14,6 +14,8 @@ from stmlang.nn.errors import require_countable, require_epsilon, require_floats
 from stmlang.nn.start import behind
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error, widest
+
+Norm = Callable[[Array], Array]
 
 
 class RMSNorm(eqx.Module):
@@ -50,3 +52,18 @@ class RMSNorm(eqx.Module):
         kind = widest(x.dtype, self.scale.dtype)
         scale = behind(self.scale, x.ndim).astype(kind)
         return ((wide * jax.lax.rsqrt(power + self.eps)).astype(kind) * scale).astype(x.dtype)
+
+
+def norm_of(norm: object, shape: Sequence[int], eps: float, dtype: jnp.dtype) -> Norm | None:
+    """What a layer's `norm` stands for. A function is held so that it is no leaf of the layer. Raises SpecError (STM5010) for
+    anything else."""
+    if norm is None:
+        return None
+    if isinstance(norm, eqx.Module) and callable(norm):
+        return cast(Norm, norm)
+    if callable(norm):
+        return jax.tree_util.Partial(norm)
+    if norm != "rms":
+        message = f"unknown norm {norm!r:.80}"
+        raise call_error("STM5010", message, help='"rms", None for none, or a function of `(*nodes, head, value)`')
+    return RMSNorm(shape, eps=eps, dtype=dtype)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import gating_shape, index_size, output_shape
 from stmlang.oracle.functions import Floats
-from stmlang.oracle.gates import DirectionGates, Value, evaluate_gates
+from stmlang.oracle.gates import DirectionGates, evaluate_gates
 from stmlang.oracle.recurrence import (
     ReferenceResult,
     adds_direct,
@@ -28,6 +28,7 @@ from stmlang.oracle.recurrence import (
     with_ones,
 )
 from stmlang.oracle.steps import last_of, written_out
+from stmlang.oracle.values import Value
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
 

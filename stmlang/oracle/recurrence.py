@@ -30,9 +30,10 @@ import numpy.typing as npt
 from stmlang.graph.dag import DAG
 from stmlang.graph.shapes import edge_state_shape, output_shape, state_shapes
 from stmlang.oracle.functions import Floats, absolute, floats, larger, times
-from stmlang.oracle.gates import AXIS, DirectionGates, Value, evaluate_gates
+from stmlang.oracle.gates import DirectionGates, evaluate_gates
 from stmlang.oracle.sites import PortIndices, Sites, ints, topological_order
 from stmlang.oracle.steps import last_of, written_out
+from stmlang.oracle.values import AXIS, Value
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Direction, Scan
 
@@ -167,8 +168,8 @@ def scales(scan: Scan, every: Sequence[DirectionGates]) -> Floats:
     """`e^m` as `(node, head, 1, 1)`, summed over directions or one behind the other; zero where no epsilon asks for it."""
     if not scan.epsilon:
         return np.zeros(())
-    found = [running_scale(values) for values in every]
-    return np.concatenate(found, axis=1) if scan.combine == "concat" else np.sum(found, axis=0)
+    of_directions = [running_scale(values) for values in every]
+    return np.concatenate(of_directions, axis=1) if scan.combine == "concat" else np.sum(of_directions, axis=0)
 
 
 def running_scale(values: DirectionGates) -> Floats:

@@ -35,7 +35,8 @@ from stmlang.oracle.functions import (
     sigmoid,
     spectrum,
 )
-from stmlang.oracle.gates import Evaluator, Value
+from stmlang.oracle.gates import Evaluator
+from stmlang.oracle.values import Value
 from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Neighbour, Number
 
 STEP = 1e-6
@@ -155,8 +156,8 @@ class Rounding(Evaluator):
 
     def split(self, arguments: list[Value]) -> Value:
         """What is left of the stick is a product, and a port gets a part of it."""
-        ports, states, arrays = self.together(arguments, "out")
-        here = self.sites.port(ports, "out").reshape(-1, 1, *(1 for _ in states))
+        ports, states, arrays = self.frame.together(arguments, "out")
+        here = self.frame.sites.port(ports, "out").reshape(-1, 1, *(1 for _ in states))
         left, change, terms = np.ones(()), np.zeros(()), np.zeros(())
         for number, array in enumerate(arrays):
             taken, moves, kept = np.abs(array.real), left * np.abs(array.imag), np.abs(1 - array.real)

@@ -36,8 +36,8 @@ def written_out(
     step = np.asarray([row % count if forward else count - 1 - row % count for row in range(len(node))], np.int64)
     leaves = {leaf.name: leaf for leaf in scan.leaves}
     rows: dict[str, Floats] = {}
-    for name, given in gates.items():
-        array, leaf = floats(given), leaves.get(name)
+    for name, declared in gates.items():
+        array, leaf = floats(declared), leaves.get(name)
         if leaf is None:
             raise ValueError(f"scan '{scan.name}' has no leaf {name}")
         if leaf.kind == "param":

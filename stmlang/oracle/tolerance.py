@@ -50,7 +50,7 @@ from stmlang.graph.shapes import output_shape
 from stmlang.oracle.derivative import STEP as TURN
 from stmlang.oracle.derivative import Arguments, slope, turned
 from stmlang.oracle.functions import Floats
-from stmlang.oracle.gates import DirectionGates, Value, evaluate_gates
+from stmlang.oracle.gates import DirectionGates, evaluate_gates
 from stmlang.oracle.recurrence import (
     NORMALIZE_EPSILON,
     ReferenceResult,
@@ -62,6 +62,7 @@ from stmlang.oracle.recurrence import (
 )
 from stmlang.oracle.rounding import STEP, WAYS, Flushed, Rounding
 from stmlang.oracle.steps import last_of, written_out
+from stmlang.oracle.values import Value
 from stmlang.scan.expression import Index
 from stmlang.scan.scan import Scan
 

@@ -70,6 +70,6 @@ def _delta(context: Context, environment: Environment, layout: _Layout, form: Ov
 
 
 def _shares(context: Context, environment: Environment, layout: _Layout, sharing: Sharing) -> Shares:
-    parts: tuple[tuple[Expr, tuple[Index, ...]], ...]
-    parts = ((sharing.share, ("out",)), (sharing.into, ("in",)), (sharing.written, ()))
-    return Shares(*(layout.numbers(expression(context, environment, expr), ports) for expr, ports in parts))
+    factors: tuple[tuple[Expr, tuple[Index, ...]], ...]
+    factors = ((sharing.share, ("out",)), (sharing.into, ("in",)), (sharing.written, ()))
+    return Shares(*(layout.numbers(expression(context, environment, expr), ports) for expr, ports in factors))

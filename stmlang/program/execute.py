@@ -99,7 +99,7 @@ def _evaluated(program: Program, call: Call) -> Result:
 
 def _with_direct(program: Program, lanes: list[DirectionInputs]) -> list[DirectionInputs]:
     """Lanes whose operands have the direct gate, for a strategy that needs it."""
-    if not program.lowering.needs.direct or any(lane.scale is not None for lane in lanes):
+    if not program.strategy.needs.direct or any(lane.scale is not None for lane in lanes):
         return lanes
     gate = _numbers(_direct(program, lanes))
     scan = program.scan
@@ -132,7 +132,7 @@ def _nothing(program: Program, initial: State | None, return_state: bool, scaled
 
 def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> Array:
     """The gating matrix `(*source nodes, *target nodes, head, [step], [write], [read])`, the direct term on its diagonal: as
-    the lowering makes it, or, where it makes none and knows several writes a node, as what the scan reads of unit vectors."""
+    the strategy makes it, or, where it offers none and knows several writes a node, as what the scan reads of unit vectors."""
     if program.unrolled is not None:
         matrix = gating(program.unrolled, tables, *all_steps(program.scan, inputs, gates))
         read = jnp.moveaxis(last_steps(program.scan, jnp.moveaxis(matrix, 1, 0)), 0, 1)
@@ -141,7 +141,7 @@ def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Arra
     if program.dag.node_count == 0:
         return jnp.zeros(shape, program.dtype)
     lanes = direction_inputs(program, tables, inputs, gates)
-    matrix = _read_of_units(program, lanes) if program.lowering.gating is None else _formed(program, lanes)
+    matrix = _formed(program, lanes) if program.strategy.offers.gating else _read_of_units(program, lanes)
     direct = _numbers(_direct(program, lanes))
     nodes = program.dag.node_count
     direct = jnp.moveaxis(direct.reshape(*direct.shape[:2], nodes, *direct.shape[-2:]), 2, -1)
@@ -152,7 +152,7 @@ def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Arra
 
 
 def _formed(program: Program, lanes: Sequence[DirectionInputs]) -> Array:
-    """Gating matrices `(direction, head, write, read, source, target)` of a lowering that has them."""
+    """Gating matrices `(direction, head, write, read, source, target)` of a strategy that offers them."""
     make = program.lowering.gating
     assert make is not None
     matrices: list[Array] = []

@@ -83,18 +83,8 @@ def _evaluated(context: Context, environment: Environment, expr: Expr) -> Value:
             return rebind(frame, context.inputs[name], bind)
         case GateRef(gate=name, bind=bind):
             return rebind(frame, environment[name], bind)
-        case Apply(function=function, arguments=arguments):
-            arrays, site = common(frame, [_evaluated(context, environment, argument) for argument in arguments])
-            return Value(_apply(function, arrays), site)
-        case Sum(terms=terms):
-            arrays, site = common(frame, [_evaluated(context, environment, term) for _, term in terms])
-            return Value(_add([-a if negative else a for (negative, _), a in zip(terms, arrays, strict=True)]), site)
-        case Product(factors=factors):
-            arrays, site = common(frame, [_evaluated(context, environment, factor) for _, factor in factors])
-            return Value(_multiply(factors, arrays), site)
-        case Power(base=base, exponent=exponent):
-            arrays, site = common(frame, [_evaluated(context, environment, operand) for operand in (base, exponent)])
-            return Value(_power(arrays[0], arrays[1], exponent), site)
+        case Apply() | Sum() | Product() | Power():
+            return _elementwise(context, environment, expr)
         case Reduce(kind=kind, over=over, argument=argument):
             if kind == "sum" and over in BOUND_INDICES and isinstance(argument, Product):
                 return _contracted(context, environment, over, argument)
@@ -118,12 +108,31 @@ def _evaluated(context: Context, environment: Environment, expr: Expr) -> Value:
             value = _evaluated(context, environment, argument)
             return Value(jnp.where(jnp.isfinite(value.array), value.array, 0), value.site)
         case LineMask():
-            assert frame.sites is not None
-            assert frame.sites.mask is not None
-            mask = jnp.asarray(frame.sites.mask, frame.dtype)
-            return Value(mask.reshape(-1, *(1,) * (frame.rank - 1)), "line")
+            return _kept_line_edges(frame)
         case _:
             assert_never(expr)
+
+
+def _elementwise(context: Context, environment: Environment, expr: Apply | Sum | Product | Power) -> Value:
+    """What is made of numbers site by site and index by index."""
+    arrays, site = common(context.frame, [_evaluated(context, environment, operand) for operand in children(expr)])
+    match expr:
+        case Apply(function=function):
+            return Value(_apply(function, arrays), site)
+        case Sum(terms=terms):
+            return Value(_add([-a if negative else a for (negative, _), a in zip(terms, arrays, strict=True)]), site)
+        case Product(factors=factors):
+            return Value(_multiply(factors, arrays), site)
+        case Power(exponent=exponent):
+            return Value(_power(arrays[0], arrays[1], exponent), site)
+
+
+def _kept_line_edges(frame: Frame) -> Value:
+    """One at the line edges that a multitree keeps, else zero."""
+    assert frame.sites is not None
+    assert frame.sites.mask is not None
+    mask = jnp.asarray(frame.sites.mask, frame.dtype)
+    return Value(mask.reshape(-1, *(1,) * (frame.rank - 1)), "line")
 
 
 def _widened(frame: Frame, value: Value) -> Value:
@@ -339,7 +348,7 @@ def _stacked(context: Context, environment: Environment, expr: Stack) -> Value:
     """Entries joined along their index: runs of positions without one are cut from the rest."""
     frame = context.frame
     axis, size = frame.axis(expr.index), frame.size(expr.index)
-    written = [_evaluated(context, environment, part) for part in children(expr)]
+    written = [_evaluated(context, environment, entry) for entry in children(expr)]
     arrays, site = common(frame, written)
     entries = {place: array for (place, _), array in zip(expr.entries, arrays, strict=False)}
     pieces, start = list[Array](), 0

@@ -23,10 +23,10 @@ def neighbour(frame: Frame, over: Literal["out", "in"]) -> Value:
         )
         for direction in frame.scan.directions
     ]
-    found = jnp.stack(by_direction, axis=-2).astype(frame.dtype)
+    joined = jnp.stack(by_direction, axis=-2).astype(frame.dtype)
     before, behind = (frame.axis(over) - frame.site_axes - 2, frame.rank - frame.axis(over) - 1)
     shape = (*frame.grid, 1, len(by_direction), *(1,) * before, len(frame.ports), *(1,) * behind)
-    return Value(found.reshape(shape), "node")
+    return Value(joined.reshape(shape), "node")
 
 
 def _there(nodes: Bool[Array, "*nodes"], axis: int, sense: int) -> Bool[Array, "*nodes"]:

@@ -25,7 +25,7 @@ from stmlang.program.liveness import meets_line_edges, needed
 from stmlang.scan.expression import LineMask, inside
 from stmlang.scan.scan import Scan
 from stmlang.source import short
-from stmlang.strategies.base import seen_by
+from stmlang.strategies.base import AnyStrategy, seen_by
 from stmlang.strategies.lowering import lowering_of
 from stmlang.strategies.registry import strategy_named
 
@@ -92,8 +92,12 @@ class Program:
         return jnp.dtype(jnp.float64 if self.problem.dtype == "float64" else jnp.float32)
 
     @property
+    def strategy(self) -> AnyStrategy:
+        return strategy_named(self.choice.strategy)
+
+    @property
     def lowering(self) -> Lowering:
-        return lowering_of(strategy_named(self.choice.strategy))
+        return lowering_of(self.strategy)
 
     @cached_property
     def unrolled(self) -> Program | None:
@@ -108,7 +112,7 @@ class Program:
     def contexts(self) -> tuple[LoweringContext, ...]:
         """One for each bundle of directions."""
         settings = self.choice.settings
-        problem = seen_by(strategy_named(self.choice.strategy), self.problem)
+        problem = seen_by(self.strategy, self.problem)
         if self.dag.regular is not None:
             return (LoweringContext(problem, self.dag, settings),)
         backward = self.dag.reversed()
@@ -132,19 +136,19 @@ class Program:
 
     @property
     def rank_one(self) -> RankOne | None:
-        """The factors of the transition, for lowerings that work with them."""
+        """The factors of the transition, for strategies that work with them."""
         facts = self.problem.facts
-        return facts.rank_one if self.lowering.needs.factors and facts is not None else None
+        return facts.rank_one if self.strategy.needs.factors and facts is not None else None
 
     @cached_property
     def delta_rule(self) -> DeltaRule | None:
-        """Transition and mark in the delta rule's form, for lowerings that work with it."""
-        return delta_rule(self.scan) if self.lowering.needs.deltas else None
+        """Transition and mark in the delta rule's form, for strategies that work with it."""
+        return delta_rule(self.scan) if self.strategy.needs.deltas else None
 
     @cached_property
     def late(self) -> LateGates | None:
-        """The gates cut in two, for lowerings that evaluate them node by node."""
-        return late_gates(self.problem) if self.lowering.needs.local else None
+        """The gates cut in two, for strategies that evaluate them node by node."""
+        return late_gates(self.problem) if self.strategy.needs.local else None
 
     @property
     def by_factors(self) -> bool:

@@ -43,10 +43,10 @@ def entering_scales(program: Program, initial: State | None) -> Float[Array, "di
     shape = scale_shape(program.scan)
     if shape is None:
         return None
-    one = unit_scale(shape, program.accumulator)
+    unit = unit_scale(shape, program.accumulator)
     if initial is None:
-        return jnp.stack([one] * len(program.scan.directions))
-    return jnp.stack([jnp.asarray(states.get(LOG_SCALE, one), program.accumulator) for states in initial])
+        return jnp.stack([unit] * len(program.scan.directions))
+    return jnp.stack([jnp.asarray(states.get(LOG_SCALE, unit), program.accumulator) for states in initial])
 
 
 def at_scale_one(state: State) -> State:

@@ -72,7 +72,7 @@ class Compilation:
     @cached_property
     def whole(self) -> Program:
         """The same scan by a strategy that forms its gating matrix."""
-        return self.program if self.program.lowering.gating is not None else self.formed(self.program.dag)
+        return self.program if self.program.strategy.offers.gating else self.formed(self.program.dag)
 
     @cached_property
     def maskable(self) -> Program:
@@ -83,7 +83,7 @@ class Compilation:
         choices = [program.choice, *(entry.estimate.candidate.choice for entry in plan.ranked)]
         for choice in choices:
             other = program.by(choice)
-            if not other.lowering.needs.uniform:
+            if not other.strategy.needs.uniform:
                 return other
         return self.formed(program.dag)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -25,20 +25,20 @@ from stmlang.graph.dag import DAG
 from stmlang.log import COMPILE, on, timed
 from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
-from stmlang.program.execute import gating, run
-from stmlang.program.program import Bundle, Program
+from stmlang.program.program import Bundle
 from stmlang.program.states import State
 from stmlang.runtime.artifact import export
 from stmlang.runtime.compilation import Compilation, compilation_of, on_device
+from stmlang.runtime.gating import gating_matrix
 from stmlang.runtime.listen import listen
 from stmlang.runtime.masks import require_mask, require_segments
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.options import node_shape, positive, whole_number, word
 from stmlang.runtime.planned import call_scan
+from stmlang.runtime.program_text import lower_text
 from stmlang.runtime.row_stream import RowStream
 from stmlang.runtime.signature import Signature, call_error, check_arguments, flag, mapped
 from stmlang.runtime.stream import ScanStream, stream_of
-from stmlang.scan.expression import InputRef, inside
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import kind_of
 from stmlang.source import short
@@ -139,38 +139,12 @@ class CompiledScan(eqx.Module):
         q, k, v are needed only where gates depend on them. Raises SpecError (STM5206) where gates act on keys or values: such
         a scan has no gating matrix of numbers. One with tracks has: they are summed.
         """
-        program, vectors = self._whole(), {"q": q, "k": k, "v": v}
-        self._require_room(program)
-        acting = sorted(program.problem.state_indices - {"track", "track'"})
-        if acting or self.scan.normalize != "none":
-            indices = ", ".join(acting) or "normalization"
-            raise call_error("STM5206", f"scan `{self.scan.name}` has no gating matrix of scalars ({indices})")
-        needed = _inputs_used(self.scan)
-        for name in sorted(needed):
-            if vectors[name] is None:
-                raise call_error("STM5202", f"the gates of scan `{self.scan.name}` depend on `{name}`: give it too")
-        inputs = {
-            name: jnp.zeros(shape, jnp.float32) if vectors[name] is None else vectors[name]
-            for name, shape in self.signature.inputs.items()
-        }
-        check_arguments(self.signature, inputs, gates, None, padded=self.compilation.at_run_time)
-        tables = self.tables if program is self.compilation.program else on_device(program.tables)
-        return cast(Array, _gating(program, tables, inputs, dict(gates)))
-
-    def _whole(self) -> Program:
-        compilation = self.compilation
-        return compilation.formed(self.dag) if compilation.at_run_time else compilation.whole
-
-    def _require_room(self, program: Program) -> None:
-        """Raises SpecError (STM5209) where the gating matrix would not fit the memory limit."""
-        limit, nodes = self.plan.circumstances.memory_limit, program.dag.node_count
-        size = nodes**2 * self.scan.heads * self.scan.writes * self.scan.reads * jnp.dtype(program.accumulator).itemsize
-        if size > limit:
-            raise call_error(
-                "STM5209",
-                f"the gating matrix of {nodes:,} nodes takes {units.size(size)}; the memory limit is {units.size(limit)}",
-                help="look at a smaller size of the same spec, or compile with a larger `memory_limit`",
-            )
+        if self.compilation.at_run_time:
+            program, tables = self.compilation.formed(self.dag), None
+        else:
+            program = self.compilation.whole
+            tables = self.tables if program is self.compilation.program else None
+        return gating_matrix(self.compilation, program, tables, {"q": q, "k": k, "v": v}, gates)
 
     def reference(
         self, q: Any, k: Any, v: Any, gates: Mapping[str, Any], initial: State | None = None, declared: bool = False
@@ -354,7 +328,8 @@ class CompiledScan(eqx.Module):
 
     def lower_text(self, kind: Literal["jaxpr", "stablehlo"]) -> str:
         """The program of one unbatched call. Raises SpecError (STM5010) for another kind of text."""
-        return lower_text(self, cast(Any, word("program text", kind, ("jaxpr", "stablehlo"))))
+        chosen = cast(Any, word("program text", kind, ("jaxpr", "stablehlo")))
+        return lower_text(self.compilation.program, self.tables, self.signature, chosen)
 
     def export(
         self,
@@ -392,33 +367,3 @@ def compile_scan(scan: Scan, call: Call, request: Request, batch: Batch | None =
 def rebuilt(scan: CompiledScan, tables: tuple[Bundle, ...]) -> CompiledScan:
     """The scan on another graph of the same shape."""
     return CompiledScan(on_device(tables), scan.compilation)
-
-
-@partial(jax.jit, static_argnums=0)
-def _gating(program: Program, tables: tuple[Bundle, ...], inputs: dict[str, Array], gates: dict[str, Array]) -> Array:
-    return gating(program, tables, inputs, gates).astype(program.dtype)
-
-
-def _inputs_used(scan: Scan) -> set[str]:
-    """Which of q, k, v the gates other than their own redefinitions depend on."""
-    used: set[str] = set()
-    redefined = {gate.name for gate in scan.gates} & {"q", "k", "v"}
-    for expr in inside(*(clause.value for gate in scan.gates if gate.name not in ("q", "k", "v") for clause in gate.clauses)):
-        if isinstance(expr, InputRef):
-            used.add(expr.name)
-        used |= {getattr(expr, "gate", "")} & redefined
-    return used
-
-
-def lower_text(scan: CompiledScan, kind: Literal["jaxpr", "stablehlo"]) -> str:
-    """The jaxpr or the StableHLO text of one unbatched call, tables included as arguments."""
-    dtype, signature = scan.compilation.program.dtype, scan.signature
-    inputs = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape in signature.inputs.items()}
-    gates = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape in signature.gates.items()}
-
-    def call(tables: tuple[Bundle, ...], inputs: dict[str, Array], gates: dict[str, Array]) -> Array:
-        return run(scan.compilation.program, tables, inputs, gates, None, False)[0]
-
-    if kind == "jaxpr":
-        return str(jax.make_jaxpr(call)(scan.tables, inputs, gates))
-    return jax.jit(call).lower(scan.tables, inputs, gates).as_text()

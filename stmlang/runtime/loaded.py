@@ -89,8 +89,8 @@ class LoadedScan:
         SpecError: STM5312 where the batch is missing or another, STM5313 where the artifact does not hold the step."""
         steps, own = self._steps(), self.manifest["batch"]
         if (own == "symbolic") != (batch is not None) and own != batch:
-            wanted = "any batch: say how many" if own == "symbolic" else "no batch" if own is None else f"batches of {own}"
-            raise call_error("STM5312", f"artifact `{self.path}` takes {wanted}; given was `batch={batch}`")
+            batches = "any batch: say how many" if own == "symbolic" else "no batch" if own is None else f"batches of {own}"
+            raise call_error("STM5312", f"artifact `{self.path}` takes {batches}; given was `batch={batch}`")
         size = own if isinstance(own, int) else batch
         kind, lead = jnp.promote_types(jnp.dtype(self.signature.dtype), jnp.float32), () if size is None else (size,)
         return tuple(

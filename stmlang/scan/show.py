@@ -7,7 +7,7 @@ else reads as it is written in the language. The text depends on nothing but the
 from __future__ import annotations
 
 import re
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from stmlang.scan.expression import (
     Apply,
@@ -49,6 +49,24 @@ def show_number(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
+_Atom: TypeAlias = (
+    Spread
+    | LeafRef
+    | InputRef
+    | GateRef
+    | Apply
+    | Reduce
+    | Normalize
+    | Stack
+    | Split
+    | Eye
+    | Spectral
+    | Degree
+    | Neighbour
+    | LineMask
+)
+
+
 def show_expr(expr: Expr) -> str:
     """An expression on one line, with no more brackets than it needs."""
     return _show(expr)[0]
@@ -59,18 +77,6 @@ def _show(expr: Expr) -> tuple[str, int]:
     match expr:
         case Number(value=value):
             return show_number(value), _MINUS if value < 0 else _ATOM
-        case Spread(low=low, high=high):
-            return f"spread({show_number(low)}, {show_number(high)})", _ATOM
-        case LeafRef(leaf=leaf, indices=indices):
-            return f"@{leaf}{_brackets(list(indices))}", _ATOM
-        case InputRef(name=name, bind=bind):
-            return f"@{name}{_binds(bind)}", _ATOM
-        case GateRef(gate=gate, bind=bind):
-            return f"{gate}{_binds(bind)}", _ATOM
-        case Apply(function=Function.DIVISOR, arguments=(argument,)):
-            return f"max(1, {show_expr(argument)})", _ATOM
-        case Apply(function=function, arguments=arguments):
-            return f"{function.value}({_list(arguments)})", _ATOM
         case Sum(terms=((True, term),)):
             return f"-{_operand(term, _POWER)}", _MINUS
         case Sum(terms=terms):
@@ -79,27 +85,46 @@ def _show(expr: Expr) -> tuple[str, int]:
             return _ratio(factors), _PRODUCT
         case Power(base=base, exponent=exponent):
             return f"{_operand(base, _ATOM)} ^ {_operand(exponent, _ATOM)}", _POWER
-        case Reduce(kind=kind, over=over, argument=argument):
-            return f"{_REDUCTIONS[kind]}({show_expr(argument)}, over = {over})", _ATOM
-        case Normalize(kind=kind, over=over, argument=argument):
-            return f"{_NORMALIZATIONS[kind]}({show_expr(argument)}, over = {over})", _ATOM
-        case Stack():
-            return _stack(expr), _ATOM
-        case Split(arguments=arguments):
-            return f"split({_list(arguments)})[out]", _ATOM
-        case Eye(first=first, second=second):
-            return f"eye[{first}, {second}]", _ATOM
-        case Spectral(pairs=pairs, argument=argument):
-            over = ", ".join(index for pair in pairs for index in pair)
-            return f"norm({show_expr(argument)}, over = {over})", _ATOM
-        case Degree(over=over):
-            return f"degree({over})", _ATOM
-        case Neighbour(over=over):
-            return f"neighbour({over})", _ATOM
         case Finite(argument=argument):
             return _show(argument)
+        case _:
+            return _atom(expr), _ATOM
+
+
+def _atom(expr: _Atom) -> str:
+    """The text of an expression that needs no brackets anywhere."""
+    match expr:
+        case Spread(low=low, high=high):
+            return f"spread({show_number(low)}, {show_number(high)})"
+        case LeafRef(leaf=leaf, indices=indices):
+            return f"@{leaf}{_brackets(list(indices))}"
+        case InputRef(name=name, bind=bind):
+            return f"@{name}{_binds(bind)}"
+        case GateRef(gate=gate, bind=bind):
+            return f"{gate}{_binds(bind)}"
+        case Apply(function=Function.DIVISOR, arguments=(argument,)):
+            return f"max(1, {show_expr(argument)})"
+        case Apply(function=function, arguments=arguments):
+            return f"{function.value}({_list(arguments)})"
+        case Reduce(kind=kind, over=over, argument=argument):
+            return f"{_REDUCTIONS[kind]}({show_expr(argument)}, over = {over})"
+        case Normalize(kind=kind, over=over, argument=argument):
+            return f"{_NORMALIZATIONS[kind]}({show_expr(argument)}, over = {over})"
+        case Stack():
+            return _stack(expr)
+        case Split(arguments=arguments):
+            return f"split({_list(arguments)})[out]"
+        case Eye(first=first, second=second):
+            return f"eye[{first}, {second}]"
+        case Spectral(pairs=pairs, argument=argument):
+            over = ", ".join(index for pair in pairs for index in pair)
+            return f"norm({show_expr(argument)}, over = {over})"
+        case Degree(over=over):
+            return f"degree({over})"
+        case Neighbour(over=over):
+            return f"neighbour({over})"
         case LineMask():
-            return "multitree[out, in]", _ATOM
+            return "multitree[out, in]"
         case _:
             assert_never(expr)
 

@@ -17,12 +17,30 @@ ONE_GRAPH = "it is made for one graph, and here graphs come at run time"
 @dataclass(frozen=True, slots=True)
 class Offers:
     """What a strategy can be asked for beside results: the `gating` matrix, and whether its tables can have shapes that many
-    graphs share, so that they can come `at_run_time`. One that knows `several` writes and reads a node is given them as they
+    graphs share, so that they can come `at_run_time`. States that enter and leave, and all directions in a call, are no offers:
+    every strategy knows both. One that knows `several` writes and reads a node is given them as they
     are; to any other each write with each read is a head of its own (`one_each`)."""
 
     gating: bool = False
     at_run_time: bool = False
     several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a strategy finds in its operands beside gates and inputs, and what it takes for granted.
+
+    `factors`: those of a rank-one transition, where the facts name them; `deltas`: transition and mark in the form of the delta
+    rule; `local`: gates to be evaluated node by node, on a regular topology; `direct`: the direct gate, where there is one to
+    add, which the strategy then adds. A strategy of `uniform` gates reads those of one node and takes them for those of all, so
+    that no node can be left out.
+    """
+
+    factors: bool = False
+    deltas: bool = False
+    local: bool = False
+    direct: bool = False
+    uniform: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,8 +55,9 @@ class Strategy(Generic[S]):
     * `cost` tells what settings that fit cost on a target;
     * `odd` are settings at the boundaries of what it takes, for those who look for faults.
 
-    Reasons are ends of the sentence "cannot be used: ...". `lowering` is what it does, a `stmlang.lower.strategy.Lowering`;
-    None where that is `LOWERING` in `stmlang.strategies.NAME.lower`, which is imported when it is first asked for.
+    Reasons are ends of the sentence "cannot be used: ...". What it `offers` and `needs` is said here alone, for those who plan
+    and those who run it. `lowering` is what it does, a `stmlang.lower.strategy.Lowering`, which holds functions and nothing
+    else; None where that is `LOWERING` in `stmlang.strategies.NAME.lower`, which is imported when it is first asked for.
     """
 
     name: str
@@ -51,6 +70,7 @@ class Strategy(Generic[S]):
     cost: Callable[[Problem, S, Target], Candidate]
     odd: Callable[[Problem], Iterable[S]]
     offers: Offers = field(default_factory=Offers)
+    needs: Needs = field(default_factory=Needs)
     lowering: Any = None
 
 
@@ -64,6 +84,7 @@ def plain_strategy(
     cost: Callable[[Problem, Target], Candidate],
     *,
     offers: Offers = Offers(),
+    needs: Needs = Needs(),
     lowering: Any = None,
 ) -> Strategy[NoSettings]:
     """A strategy without settings."""
@@ -84,7 +105,7 @@ def plain_strategy(
         del settings
         return cost(problem, target)
 
-    return Strategy(name, summary, NoSettings, refuses, only, fitted, misread, costed, only, offers, lowering)
+    return Strategy(name, summary, NoSettings, refuses, only, fitted, misread, costed, only, offers, needs, lowering)
 
 
 def seen_by(strategy: AnyStrategy, problem: Problem) -> Problem:

@@ -12,7 +12,8 @@ from stmlang.facts.intervals import Intervals
 from stmlang.facts.rewrite import renamed
 from stmlang.facts.simplex import Simplex
 from stmlang.facts.zeros import Zeros
-from stmlang.oracle.gates import Evaluator, Value
+from stmlang.oracle.gates import Evaluator
+from stmlang.oracle.values import Value
 from stmlang.scan.expression import STATE_INDICES, Expr, Eye, Power, Product, children
 from tests.facts.build import mul, sub
 from tests.helpers.scans import NOWHERE
@@ -23,7 +24,7 @@ TAME = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.3, 0.7, 1.3, -2.0, 4.0, -40.0, 1e
 
 def by_class(evaluator: Evaluator, value: Value) -> dict[tuple[int, int], np.ndarray]:
     """The numbers of a value at each pair of port classes, 0 standing for an index that it lacks."""
-    dag, sites = evaluator.dag, evaluator.sites
+    dag, sites = evaluator.dag, evaluator.frame.sites
     outs = sites.port(value.ports, "out") if "out" in value.ports else np.zeros(len(value.array), np.int64)
     ins = sites.port(value.ports, "in") if "in" in value.ports else np.zeros(len(value.array), np.int64)
     count = len(dag.ports)
@@ -76,7 +77,7 @@ def divides_by_zero(zeros: Zeros, expr: Expr) -> bool:
 
 def check_dependence(dependence: Dependence, evaluator: Evaluator) -> None:
     """A gate is the same along the indices, and at the nodes, that it is said not to depend on."""
-    sites = evaluator.sites
+    sites = evaluator.frame.sites
     if any(divides_by_zero(dependence.zeros, clause.value) for gate in evaluator.scan.gates for clause in gate.clauses):
         return
     for name, value in evaluator.gates.items():
@@ -117,8 +118,8 @@ def norms(value: Value) -> np.ndarray:
 
 def column_sums(evaluator: Evaluator, value: Value) -> tuple[np.ndarray, np.ndarray]:
     """The sum over `out` of norms at each in-site, `(in-sites, ...)`, and the port class of each."""
-    sites = evaluator.sites
-    whole = evaluator.spread(value, ("out", "in"), value.states)
+    sites = evaluator.frame.sites
+    whole = evaluator.frame.spread(value, ("out", "in"), value.states)
     found = norms(whole)
     total = np.zeros((sites.count(("in",)), *found.shape[1:]))
     np.add.at(total, sites.line[:, 1], found)
@@ -149,8 +150,8 @@ def check_bounds(facts: Simplex, evaluator: Evaluator) -> None:
 
 
 def check_simplex(evaluator: Evaluator, value: Value, port: int) -> None:
-    sites = evaluator.sites
-    whole = evaluator.spread(value, ("out", "in"), value.states).array
+    sites = evaluator.frame.sites
+    whole = evaluator.frame.spread(value, ("out", "in"), value.states).array
     total = np.zeros((sites.count(("in",)), *whole.shape[1:]))
     np.add.at(total, sites.line[:, 1], whole)
     here = sites.port(("in",), "in") == port
@@ -161,7 +162,7 @@ def check_simplex(evaluator: Evaluator, value: Value, port: int) -> None:
 
 def path_counts(evaluator: Evaluator, used: np.ndarray) -> np.ndarray:
     """How many paths lead from edge to edge through the line edges that are used: the inverse of one minus the adjacency."""
-    sites, count = evaluator.sites, evaluator.dag.edge_count
+    sites, count = evaluator.frame.sites, evaluator.dag.edge_count
     steps = np.zeros((count, count))
     line = sites.line[used]
     np.add.at(steps, (sites.out_edge[line[:, 0]], sites.in_edge[line[:, 1]]), 1.0)
@@ -174,7 +175,7 @@ def check_verdict(verdict: Verdict, evaluators: list[Evaluator]) -> None:
         value = evaluator.gates["transition"]
         with np.errstate(all="ignore"):
             total, _ = column_sums(evaluator, value)
-            entries = norms(evaluator.spread(value, ("out", "in"), value.states))
+            entries = norms(evaluator.frame.spread(value, ("out", "in"), value.states))
         if verdict.mode == "P" or verdict.also:
             assert not (total > 1 + 1e-12).any(), (verdict, total)
         if verdict.mode == "D" or verdict.also:
@@ -185,14 +186,14 @@ def check_verdict(verdict: Verdict, evaluators: list[Evaluator]) -> None:
 
 def close(first: Value, second: Value, evaluator: Evaluator) -> bool:
     """Whether two values are the same wherever both are finite and not close to the ends of the number range."""
-    _, _, (a, b) = evaluator.together([first, second])
+    _, _, (a, b) = evaluator.frame.together([first, second])
     with np.errstate(all="ignore"):
         bad = ~np.isfinite(a) | ~np.isfinite(b) | (np.abs(b) > 1e100) | (np.abs(b) < 1e-100)
         return bool((bad | np.isclose(a, b, rtol=1e-9)).all())
 
 
 def times(evaluator: Evaluator, first: Value, second: Value) -> Value:
-    ports, states, (a, b) = evaluator.together([first, second])
+    ports, states, (a, b) = evaluator.frame.together([first, second])
     with np.errstate(all="ignore"):
         return Value(ports, states, a * b)
 

@@ -116,7 +116,7 @@ def transitions(facts: Facts, seed: int = 0) -> tuple[Evaluator, dict[str, np.nd
     """A stabilized scan's transition and the one it was made from, with all indices."""
     evaluator = sample(facts.scan, dag_of(facts.scan.topology), np.random.default_rng(seed))[0]
     found = {
-        name: evaluator.spread(value, ("out", "in"), value.states).array
+        name: evaluator.frame.spread(value, ("out", "in"), value.states).array
         for name, value in evaluator.gates.items()
         if name.startswith("transition")
     }

@@ -11,8 +11,8 @@ import pytest
 
 import stmlang
 from stmlang.lower.operands import STATE_AXES
-from stmlang.lower.strategy import Needs
 from stmlang.program.direction_inputs import direction_inputs
+from stmlang.strategies.base import Needs
 from stmlang.strategies.registry import registered, strategy_named
 
 SPECS: dict[str, tuple[str, dict[str, int]]] = {
@@ -46,9 +46,8 @@ def test_factors(name: str) -> None:
     program = op.compilation.program
     q, k, v, gates = op.example(0)
     plain = direction_inputs(program, program.tables, {"q": q, "k": k, "v": v}, gates)
-    asked = replace(program.lowering, needs=Needs(factors=True))
-    with registered(replace(strategy_named("recurrent"), lowering=asked)):
-        program = replace(program)  # what it has found out by itself is for the lowering as it was
+    with registered(replace(strategy_named("recurrent"), needs=Needs(factors=True))):
+        program = replace(program)  # what it has found out by itself is for the strategy as it was
         found = direction_inputs(program, program.tables, {"q": q, "k": k, "v": v}, gates)
     for lane, whole in zip(found, (lane.operands.transition for lane in plain), strict=True):
         assert lane.operands.factors is not None

@@ -79,7 +79,7 @@ def test_points_that_are_looked_at_together_are_what_they_are_alone() -> None:
             (alone,) = points(replace(TRIALS[name], draw=draw), 1)
             assert list(arrays(point.result)) == list(arrays(alone.result))
             assert list(arrays(point.allowed)) == list(arrays(alone.allowed))
-            assert [slope.wanted for slope in point.slopes] == [slope.wanted for slope in alone.slopes]
+            assert [slope.expected for slope in point.slopes] == [slope.expected for slope in alone.slopes]
             assert [slope.allowed for slope in point.slopes] == [slope.allowed for slope in alone.slopes]
 
 

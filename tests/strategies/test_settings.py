@@ -164,9 +164,16 @@ def test_settings_of_another_strategy() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_offered_is_there(name: str) -> None:
-    """The planner's side and the one that is loaded late say the same."""
+    """What is loaded late holds functions, one for exactly each offer that takes one, and declares nothing again."""
     strategy = strategy_named(name)
-    assert strategy.offers.gating == (lowering_of(strategy).gating is not None)
+    lowering = lowering_of(strategy)
+    functions = {entry.name: getattr(lowering, entry.name) for entry in fields(lowering)}
+    assert callable(functions.pop("tables"))
+    assert callable(functions.pop("run"))
+    assert set(functions) == {"gating"}
+    for offer, function in functions.items():
+        assert callable(function) == getattr(strategy.offers, offer), offer
+        assert function is None or callable(function)
 
 
 def test_one_strategy_in_the_place_of_another() -> None:

@@ -45,7 +45,7 @@ def _solve(sample: Point) -> Iterator[Comparison]:
     for comparison in of_results((solution.h, solution.state), sample.result, sample.allowed):
         # Elimination adds up as many terms as there are edges.
         yield Comparison(
-            f"{comparison.name} by the dense solve", comparison.found, comparison.wanted, comparison.allowed * (edges + 1)
+            f"{comparison.name} by the dense solve", comparison.computed, comparison.expected, comparison.allowed * (edges + 1)
         )
 
 

@@ -98,12 +98,12 @@ def _gradients(gradient: Tree, shared: set[str], *points: Point) -> Iterator[Com
         each = [projected(_member(arrays, summed, place), own, "float64") for place in range(len(points))]
         if len(own) == len(changes):
             ends = zip(each, slopes, strict=True)
-            comparisons = [(inner, slope.wanted, slope.allowed + slack) for (inner, slack), slope in ends]
+            comparisons = [(inner, slope.expected, slope.allowed + slack) for (inner, slack), slope in ends]
         else:
             both = {number: change for number, change in changes.items() if summed[number]}
             products, slacks = zip(projected(arrays, both, "float64"), *each, strict=True)
             allowed = sum(slope.allowed for slope in slopes) + sum(slacks)
-            comparisons = [(sum(products), sum(slope.wanted for slope in slopes), allowed)]
+            comparisons = [(sum(products), sum(slope.expected for slope in slopes), allowed)]
         for inner, expected, allowed in comparisons:
             yield Comparison(f"gradient by {slopes[0].name} of a batch", inner, expected, allowed)
 

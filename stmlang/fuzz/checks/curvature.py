@@ -44,7 +44,7 @@ def _expected(sample: Point) -> Iterator[tuple[Slope, float, float]]:
     Raises NothingClaimed where it is sure of none: what one slope shows may be hidden in another, where zero stands before it.
     """
     slopes = sample.slopes[: len(sample.arrays[0])] if sample.draw == 0 else sample.slopes[-1:]
-    middle = np.asarray([slope.wanted for slope in slopes])
+    middle = np.asarray([slope.expected for slope in slopes])
     values = [np.asarray([sample.product(result) for result in row]) for row in slopes_around(sample)]
     limits, doubts = extrapolated(values, middle)
     if not (smooth(doubts, limits) and even(sample)):

@@ -20,7 +20,8 @@ from stmlang.fuzz.trial import Finding, NotApplicable, NothingClaimed, Trial, Wa
 from stmlang.graph.dag import DAG
 from stmlang.oracle.derivative import Arguments
 from stmlang.oracle.functions import Floats
-from stmlang.oracle.gates import Value, evaluate_gates
+from stmlang.oracle.gates import evaluate_gates
+from stmlang.oracle.values import Value
 from stmlang.runtime.compiled import CompiledScan
 from stmlang.scan.expression import GateRef, Index, inside
 from stmlang.scan.scan import Scan

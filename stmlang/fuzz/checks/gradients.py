@@ -35,7 +35,7 @@ def of_gradient(sample: Point, gradient: Tree) -> Iterator[Comparison]:
             yield Comparison(f"gradient by {sample.arrays[1][number]}", arrays[number], slope.changes[number], 0.0)
             continue
         product, slack = projected(arrays, slope.changes, sample.dtype)
-        yield Comparison(f"gradient by {slope.name} {_along(slope)}", product, slope.wanted, slope.allowed + slack)
+        yield Comparison(f"gradient by {slope.name} {_along(slope)}", product, slope.expected, slope.allowed + slack)
 
 
 def _along(slope: Slope) -> str:
@@ -95,7 +95,7 @@ def jvp(trial: Trial, way: Way) -> Finding | None:
     computed, change = execute(_forward, op, arguments_of(sample, op), tangent)
     derivative, allowed = sample.derivatives[-1]
     names = (
-        Comparison(f"change of {comparison.name}", comparison.found, comparison.wanted, comparison.allowed)
+        Comparison(f"change of {comparison.name}", comparison.computed, comparison.expected, comparison.allowed)
         for comparison in of_results(change, derivative, allowed)
     )
     return judge("jvp", way, [*of_results(computed, sample.result, sample.allowed), *names])

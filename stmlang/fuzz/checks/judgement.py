@@ -1,4 +1,4 @@
-"""What is found beside what is wanted and what is allowed."""
+"""What is computed beside what is expected and what is allowed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Comparison:
     """Arrays of one shape, the last one the largest difference that is allowed; infinite where nothing is."""
 
     name: str
-    found: Any
-    wanted: Any
+    computed: Any
+    expected: Any
     allowed: Any
 
 
@@ -42,7 +42,7 @@ def judge(check: str, way: Way, comparisons: Iterable[Comparison]) -> Finding | 
     numbers = claims = 0
     for comparison in comparisons:
         computed, expected, allowed = (
-            np.asarray(array, dtype=np.float64) for array in (comparison.found, comparison.wanted, comparison.allowed)
+            np.asarray(array, dtype=np.float64) for array in (comparison.computed, comparison.expected, comparison.allowed)
         )
         if computed.shape != expected.shape:
             what = f"{comparison.name} has shape {computed.shape}, should be {expected.shape}"

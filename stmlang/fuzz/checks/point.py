@@ -40,7 +40,7 @@ class Slope:
 
     name: str
     changes: Mapping[int, Array]
-    wanted: float
+    expected: float
     allowed: float
 
 

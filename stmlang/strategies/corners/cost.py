@@ -13,7 +13,7 @@ from stmlang.cost.problem import CORE_GATES, Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, array_stage, costed
-from stmlang.strategies.base import plain_strategy
+from stmlang.strategies.base import Needs, plain_strategy
 
 NAME = "corners"
 MOST_PAIRS = 2**31
@@ -69,4 +69,4 @@ def _stages(problem: Problem, target: Target, lines: Lines, decayed: int, pairs:
     )
 
 
-STRATEGY = plain_strategy(NAME, "attention with keys decayed to corners", _refuses, _cost)
+STRATEGY = plain_strategy(NAME, "attention with keys decayed to corners", _refuses, _cost, needs=Needs(local=True))

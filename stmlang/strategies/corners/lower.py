@@ -31,7 +31,7 @@ from stmlang.lower.mesh_axes import alike
 from stmlang.lower.node_gates import AtPort, LocalGates, NodeGates, Values
 from stmlang.lower.node_walk import walked
 from stmlang.lower.operands import STATE_AXES, Operands
-from stmlang.lower.strategy import Call, Lowering, LoweringContext, Needs, Result, Tables, no_tables
+from stmlang.lower.strategy import Call, Lowering, LoweringContext, Result, Tables, no_tables
 
 KEPT = 1
 """Where states are asked for, the grid is walked; then they are kept at every line."""
@@ -213,4 +213,4 @@ def _against(decay: Float[Array, "y lane #index"], read: Float[Array, "y lane in
 
 _WALK = direction_by_direction(no_tables, _walk)
 _ATTENTION = direction_by_direction(no_tables, _attention)
-LOWERING = Lowering(no_tables, _run, needs=Needs(local=True))
+LOWERING = Lowering(no_tables, _run)

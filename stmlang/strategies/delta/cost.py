@@ -16,7 +16,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, costed
 from stmlang.facts.overwriting import DeltaRule
-from stmlang.strategies.base import Strategy
+from stmlang.strategies.base import Needs, Strategy
 
 NAME = "delta"
 CHUNKS = (16, 32, 64, 128)
@@ -119,4 +119,5 @@ STRATEGY = Strategy(
     chunk_misread,
     _cost,
     odd_chunks,
+    needs=Needs(deltas=True),
 )

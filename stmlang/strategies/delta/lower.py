@@ -31,7 +31,7 @@ from stmlang.lower.delta_inputs import delta_inputs
 from stmlang.lower.inverse import MANY, propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import Paths, paths
-from stmlang.lower.strategy import LoweringContext, Needs, Tables, no_tables
+from stmlang.lower.strategy import LoweringContext, Tables, no_tables
 
 
 class Nodes(NamedTuple):
@@ -111,4 +111,4 @@ def _fading(nodes: Nodes) -> tuple[Paths, Array]:
     return Paths(inside, ones, ones, jnp.broadcast_to(one, (lanes,))), strength
 
 
-LOWERING = direction_by_direction(no_tables, _run, needs=Needs(deltas=True))
+LOWERING = direction_by_direction(no_tables, _run)

@@ -16,7 +16,7 @@ from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost, needs_line_edges, triangle_rows
 from stmlang.cost.target import Target
 from stmlang.cost.work import Merge, adjoints, array_stage, costed, merge_stage, merge_terms, regular_merges
-from stmlang.strategies.base import plain_strategy
+from stmlang.strategies.base import Needs, plain_strategy
 
 NAME = "delta_dense"
 MOST_CARRIERS = 8192
@@ -129,4 +129,6 @@ def _terms(problem: Problem) -> dict[str, int]:
     return merge_terms(problem, _merges(problem))
 
 
-STRATEGY = plain_strategy(NAME, "one triangular system for what the delta rule writes", _refuses, _cost)
+STRATEGY = plain_strategy(
+    NAME, "one triangular system for what the delta rule writes", _refuses, _cost, needs=Needs(deltas=True)
+)

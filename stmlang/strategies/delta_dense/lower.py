@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from stmlang.lower.delta_system import run_system, system_tables
-from stmlang.lower.strategy import Lowering, Needs
+from stmlang.lower.strategy import Lowering
 
-LOWERING = Lowering(system_tables, run_system, needs=Needs(deltas=True))
+LOWERING = Lowering(system_tables, run_system)

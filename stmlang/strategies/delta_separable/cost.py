@@ -19,7 +19,7 @@ from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, array_stage, costed
 from stmlang.facts.overwriting import is_key
 from stmlang.scan.expression import PORT_INDICES
-from stmlang.strategies.base import Strategy
+from stmlang.strategies.base import Needs, Strategy
 from stmlang.strategies.delta_separable.settings import LineBlocks
 
 NAME = "delta_separable"
@@ -152,4 +152,5 @@ STRATEGY = Strategy(
     _misread,
     _cost,
     _odd,
+    needs=Needs(deltas=True),
 )

@@ -32,7 +32,7 @@ from stmlang.lower.inverse import MANY, propagation
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.operands import Operands, flip
 from stmlang.lower.segment_products import paths
-from stmlang.lower.strategy import Call, Lowering, LoweringContext, Needs, Result
+from stmlang.lower.strategy import Call, Lowering, LoweringContext, Result
 from stmlang.strategies.delta_separable.settings import LineBlocks
 
 
@@ -259,4 +259,4 @@ def _run(call: Call) -> Result:
     return Result(_outputs(context, operands), ())
 
 
-LOWERING = Lowering(system_tables, _run, needs=Needs(deltas=True))
+LOWERING = Lowering(system_tables, _run)

@@ -11,7 +11,7 @@ from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost, needs_node_states
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
-from stmlang.strategies.base import Offers, plain_strategy
+from stmlang.strategies.base import Needs, Offers, plain_strategy
 
 NAME = "dense_nodes"
 MOST_NODES = 4096
@@ -59,4 +59,6 @@ def _inverse(problem: Problem) -> tuple[Stage, Stage]:
     )
 
 
-STRATEGY = plain_strategy(NAME, "gating matrix by an inverse over nodes", _refuses, _cost, offers=Offers(gating=True))
+STRATEGY = plain_strategy(
+    NAME, "gating matrix by an inverse over nodes", _refuses, _cost, offers=Offers(gating=True), needs=Needs(factors=True)
+)

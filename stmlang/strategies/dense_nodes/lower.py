@@ -24,7 +24,7 @@ from stmlang.lower.contractions import matmul
 from stmlang.lower.inverse import propagation
 from stmlang.lower.node_factors import Single, edge_factors, single_tables
 from stmlang.lower.operands import STATE_AXES, Operands
-from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
 from stmlang.lower.tables import PAD, Indices, take
 
@@ -87,4 +87,4 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
     return jax.vmap(jax.vmap(head_block))(out, source, into, mark)
 
 
-LOWERING = by_block(_tables, _block, needs=Needs(factors=True))
+LOWERING = by_block(_tables, _block)

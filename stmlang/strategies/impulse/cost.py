@@ -15,7 +15,7 @@ from stmlang.cost.target import Target
 from stmlang.cost.tiles import odd_tiles, tile_within, tiling
 from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
 from stmlang.source.wording import count
-from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.base import Needs, Offers, Strategy
 from stmlang.strategies.impulse.settings import Impulse
 
 NAME = "impulse"
@@ -149,4 +149,5 @@ STRATEGY = Strategy(
     _cost,
     _odd,
     offers=Offers(gating=True),
+    needs=Needs(uniform=True),
 )

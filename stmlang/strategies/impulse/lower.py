@@ -12,7 +12,7 @@ from stmlang.lower.adapters import by_block
 from stmlang.lower.contractions import matmul, transposed
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.operands import Operands, flip, lanes_of, scalars
-from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
 from stmlang.scan.scan import Direction
 from stmlang.strategies.impulse.response import Gates, impulse_response
@@ -72,4 +72,4 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
     return whole_block(context, (), operands)._replace(gating=transposed(matrix))
 
 
-LOWERING = by_block(_tables, _block, _outputs, needs=Needs(uniform=True))
+LOWERING = by_block(_tables, _block, _outputs)

@@ -9,7 +9,7 @@ from stmlang.cost.candidate import Candidate
 from stmlang.cost.problem import Problem
 from stmlang.cost.sweeps import level_sweep, needs_node_states, node_profile
 from stmlang.cost.target import Target
-from stmlang.strategies.base import Offers, plain_strategy
+from stmlang.strategies.base import Needs, Offers, plain_strategy
 
 NAME = "nodes"
 
@@ -29,5 +29,10 @@ def _cost(problem: Problem, target: Target) -> Candidate:
 
 
 STRATEGY = plain_strategy(
-    NAME, "sweep over levels, one state a node", _refuses, _cost, offers=Offers(at_run_time=True, several=True)
+    NAME,
+    "sweep over levels, one state a node",
+    _refuses,
+    _cost,
+    offers=Offers(at_run_time=True, several=True),
+    needs=Needs(factors=True),
 )

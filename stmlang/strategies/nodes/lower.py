@@ -11,7 +11,7 @@ from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.level_recurrence import Levels, node_levels_tables, run_levels
 from stmlang.lower.node_factors import Single, edge_factors, single_tables
 from stmlang.lower.operands import Operands
-from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 
 
 class Walks(NamedTuple):
@@ -30,4 +30,4 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     return run_levels(walks.levels, operands, edge_factors(walks.single, operands), initial)
 
 
-LOWERING = direction_by_direction(_tables, _run, needs=Needs(factors=True))
+LOWERING = direction_by_direction(_tables, _run)

@@ -7,7 +7,7 @@ from stmlang.cost.packed import needs_cells, packed_cost
 from stmlang.cost.problem import Problem
 from stmlang.cost.sweeps import needs_node_states, node_profile
 from stmlang.cost.target import Target
-from stmlang.strategies.base import Offers, plain_strategy
+from stmlang.strategies.base import Needs, Offers, plain_strategy
 
 NAME = "packed_nodes"
 
@@ -23,5 +23,10 @@ def _cost(problem: Problem, target: Target) -> Candidate:
 
 
 STRATEGY = plain_strategy(
-    NAME, "rows of path weights of nodes, attention in blocks", _refuses, _cost, offers=Offers(at_run_time=True)
+    NAME,
+    "rows of path weights of nodes, attention in blocks",
+    _refuses,
+    _cost,
+    offers=Offers(at_run_time=True),
+    needs=Needs(factors=True),
 )

@@ -19,7 +19,7 @@ from stmlang.lower.adapters import without_states
 from stmlang.lower.operands import Operands
 from stmlang.lower.packed_rows import Joined, Rows, joined, outputs_by, placed, propagated, scalar
 from stmlang.lower.packed_tables import Items, Packed, packed_tables
-from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.tables import take
 
 
@@ -46,4 +46,4 @@ def _reading(room: Capacity, tables: Sequence[Packed], operands: Sequence[Operan
     return made, placed(passed, made.own, made.column, mark * source)
 
 
-LOWERING = without_states(_tables, outputs_by(_reading), needs=Needs(factors=True))
+LOWERING = without_states(_tables, outputs_by(_reading))

@@ -22,7 +22,7 @@ from stmlang.cost.work import (
     needs_scalar_gates,
     shared_passes,
 )
-from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.base import Needs, Offers, Strategy
 from stmlang.strategies.rows.settings import Cut, Rows
 
 NAME = "rows"
@@ -180,5 +180,6 @@ STRATEGY = Strategy(
     _cost,
     _odd,
     offers=Offers(gating=True),
+    needs=Needs(direct=True),
 )
 """Any two axes or more, and no facts but that gates are scalars."""

@@ -27,7 +27,7 @@ from stmlang.lower.contractions import matmul
 from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import Operands, flip, scalars
-from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
 from stmlang.strategies.rows.settings import Cut, Rows, targets_at_a_time
 from stmlang.strategies.rows.slabs import (
@@ -257,4 +257,4 @@ def _tables(context: LoweringContext) -> Tables:
     return partings(others[0]) if len(others) == 1 else ()
 
 
-LOWERING = by_block(_tables, _block, _outputs, needs=Needs(direct=True))
+LOWERING = by_block(_tables, _block, _outputs)

@@ -15,7 +15,7 @@ from stmlang.cost.lines import Lines, lines_in, needs_one_turn, too_many_pairs
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
-from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.base import Needs, Offers, Strategy
 from stmlang.strategies.separable.settings import Separable
 
 NAME = "separable"
@@ -115,4 +115,5 @@ STRATEGY = Strategy(
     _cost,
     _odd,
     offers=Offers(gating=True),
+    needs=Needs(direct=True),
 )

@@ -22,7 +22,7 @@ from stmlang.lower.merge_tree import whole_block
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.one_turn import PortGates, Walks, partings, walks
 from stmlang.lower.operands import Operands, flip, scalars
-from stmlang.lower.strategy import LoweringContext, Needs, Tables
+from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
 from stmlang.strategies.separable.settings import Separable
 
@@ -191,4 +191,4 @@ def _tables(context: LoweringContext) -> Tables:
     return partings(lines.count), partings(lines.size)
 
 
-LOWERING = by_block(_tables, _block, _outputs, needs=Needs(direct=True))
+LOWERING = by_block(_tables, _block, _outputs)

@@ -18,7 +18,7 @@ from stmlang.cost.sweeps import matrix_width
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoint, array_stage, costed
 from stmlang.scan.expression import Expr, LeafRef, free_indices, inside
-from stmlang.strategies.base import Offers, Strategy
+from stmlang.strategies.base import Needs, Offers, Strategy
 from stmlang.strategies.walk.settings import Walk
 
 NAME = "walk"
@@ -119,5 +119,15 @@ def _again(nodes: Stage) -> Stage:
 
 
 STRATEGY = Strategy(
-    NAME, "node by node, states in cache", Walk, _refuses, _propose, _fitted, _misread, _cost, _odd, offers=Offers(several=True)
+    NAME,
+    "node by node, states in cache",
+    Walk,
+    _refuses,
+    _propose,
+    _fitted,
+    _misread,
+    _cost,
+    _odd,
+    offers=Offers(several=True),
+    needs=Needs(local=True),
 )

@@ -9,7 +9,7 @@ from jaxtyping import Array
 from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.node_walk import walked
 from stmlang.lower.operands import Operands
-from stmlang.lower.strategy import LoweringContext, Needs, Tables, no_tables
+from stmlang.lower.strategy import LoweringContext, Tables, no_tables
 from stmlang.strategies.walk.settings import Walk
 
 
@@ -19,4 +19,4 @@ def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: 
     return walked(operands, initial, context.axes, cast(Walk, context.settings).every)
 
 
-LOWERING = direction_by_direction(no_tables, _run, needs=Needs(local=True))
+LOWERING = direction_by_direction(no_tables, _run)
