@@ -51,12 +51,13 @@ def as_tree(arguments: Arguments) -> Tree:
 @dataclass(frozen=True, eq=False)
 class Expected:
     """Arguments, a cotangent for result and final states, what the reference gives, and for every argument array (flattened as
-    `as_tree`) a random change of it with the derivative of the cotangent's product along it."""
+    `as_tree`) a random change of it with the derivative along it: of result and states, and of the cotangent's product."""
 
     arguments: Arguments
     cotangent: Tree
     result: ReferenceResult
     changes: tuple[np.ndarray, ...]
+    tangents: tuple[ReferenceResult, ...]
     slopes: tuple[float, ...]
 
 
@@ -71,12 +72,13 @@ def expected(case: Case) -> Expected:
     leaves, structure = jax.tree.flatten(as_tree(arguments))
     changes = tuple(rng.normal(size=leaf.shape) for leaf in leaves)
 
-    def slope(number: int) -> float:
+    def tangent(number: int) -> ReferenceResult:
         along = [change if place == number else np.zeros_like(change) for place, change in enumerate(changes)]
-        found = derivative(op.scan, op.dag, arguments, Arguments(*jax.tree.unflatten(structure, along)))
-        return dot(cotangent, (found.h, found.state))
+        return derivative(op.scan, op.dag, arguments, Arguments(*jax.tree.unflatten(structure, along)))
 
-    return Expected(arguments, cotangent, result, changes, tuple(slope(number) for number in range(len(leaves))))
+    tangents = tuple(tangent(number) for number in range(len(leaves)))
+    slopes = tuple(dot(cotangent, (tangent.h, tangent.state)) for tangent in tangents)
+    return Expected(arguments, cotangent, result, changes, tangents, slopes)
 
 
 def dot(first: Tree, second: Tree) -> float:

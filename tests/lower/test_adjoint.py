@@ -60,7 +60,7 @@ def test_transformations(jit: bool) -> None:
     tangents = jax.tree.map(jnp.cos, (WEIGHTS, X))
 
     def compare(transform: Any, *args: Any) -> None:
-        near(wrap(transform(loss(function)))(*args), transform(loss(plain))(*args))
+        near(wrap(transform(loss(function)))(*args), jax.jit(transform(loss(plain)))(*args))
 
     compare(lambda f: f, WEIGHTS, X)
     compare(lambda f: jax.grad(f, (0, 1)), WEIGHTS, X)
