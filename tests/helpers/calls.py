@@ -65,7 +65,11 @@ class Expected:
 def expected(case: Case) -> Expected:
     """What the oracles say of a case; the same numbers for every strategy."""
     op = compiled(case)
-    arguments = random_arguments(op, len(case.name), case.values)
+    return judged(op, random_arguments(op, len(case.name), case.values))
+
+
+def judged(op: Any, arguments: Arguments) -> Expected:
+    """What the oracles say of a scan at some arguments."""
     result = reference(op.scan, op.dag, *as_tree(arguments))
     rng = np.random.default_rng(1)
     cotangent = jax.tree.map(lambda array: rng.normal(size=array.shape), (result.h, result.state))
@@ -121,4 +125,17 @@ def errors(found: Tree, result: ReferenceResult) -> dict[str, float]:
     for number, (ports, wanted) in enumerate(zip(state, result.state, strict=True)):
         assert set(ports) == set(wanted)
         table |= {f"state {number} {name}": error(ports[name], wanted[name]) for name in wanted}
+    return table
+
+
+def disagreement(op: Any, known: Expected, dtype: str = "float64") -> dict[str, float]:
+    """The errors of value and states, and of each argument's gradient along a change of its own; by one program."""
+    arguments = jax.tree.map(lambda array: jnp.asarray(array, dtype), as_tree(known.arguments))
+    outputs, gradient = jax.jit(differentiated(op, known.cotangent))(arguments)
+    assert outputs[0].dtype == jnp.dtype(dtype)
+    table = errors(outputs, known.result)
+    for number, (slope, change) in enumerate(zip(known.slopes, known.changes, strict=True)):
+        array = np.asarray(jax.tree.leaves(gradient)[number], np.float64)
+        scale = max(abs(slope), float(np.sqrt(np.sum((array * change) ** 2))), 1e-3)
+        table[f"gradient {number}"] = abs(float(np.sum(array * change)) - slope) / scale
     return table
