@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.helpers.compilation import quick_compilation
+from tests.helpers.compilation import quick_compilation, quick_modules
 
-__all__ = ["quick_compilation"]
+__all__ = ["quick_compilation", "quick_modules"]
