@@ -39,7 +39,8 @@ def cases() -> list[Any]:
 
 def _quick(case: Case) -> bool:
     """Whether a case is tried always: those that only strategies can tell apart are not."""
-    return case.quick and not any(word in case.name for word in ("constant", "turn", "exact", "8x8", "9x13", "129", "loners"))
+    alike = ("constant", "turn", "exact", "8x8", "9x13", "129", "loners", "random", "factors g", "factors d", "product")
+    return case.quick and not any(word in case.name for word in alike)
 
 
 def by_steps(op: stmlang.CompiledScan, tree: Tree) -> Tree:
