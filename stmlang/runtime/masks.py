@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Int
 
@@ -58,14 +59,15 @@ def require_segments(
         raise call_error("STM5212", f"`segments` must have the shape {nodes}, not {shape}", help=help)
     rows = (nodes[0], *(1,) * (len(nodes) - 1)) if shape != nodes else nodes
     numbers = jnp.broadcast_to(jnp.asarray(segments).reshape(rows), nodes)
-    known = not _traced(numbers)
     counted = numbers >= 0
-    if (known and bool(jnp.all(counted))) or (not known and mask is None and states and len(nodes) > 1):
+    # NumPy looks at what is known: inside a function that is traced, JAX's own operations on it are traced too.
+    known = None if _traced(segments) else np.broadcast_to(np.asarray(segments).reshape(rows), nodes) >= 0
+    if (known is not None and known.all()) or (known is None and mask is None and states and len(nodes) > 1):
         return numbers, mask
     if mask is None:
         return numbers, counted
     mask = require_mask(scan, nodes, mask, states=states)
-    if known and not _traced(mask) and bool(jnp.any(mask & ~counted)):
+    if known is not None and not _traced(mask) and (np.asarray(mask) & ~known).any():
         message = "`mask` counts nodes that `segments` leave out by a negative number"
         raise call_error("STM5212", message, help="leave them out of the mask too, or give them numbers from 0 on")
     return numbers, mask & counted

@@ -101,47 +101,63 @@ def close(found: Any, expected: Any) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9), found, expected)
 
 
-@pytest.mark.parametrize(("spec", "strategy"), CHAINS)
-def test_packed_sequences(spec: str, strategy: str) -> None:
-    op = compiled(spec, strategy, time=len(NUMBERS))
-    arguments = op.example(1)
+def differentiated(function: Any, arguments: Any) -> Any:
+    """A function's result, and its gradient for a cotangent at random, by one program."""
+
+    @jax.jit
+    def both(*arguments: Any) -> Any:
+        result, pull = jax.vjp(function, *arguments)
+        return result, pull(random_like(result))
+
+    return both(*arguments)
+
+
+def alone(spec: str, **sizes: int) -> stmlang.CompiledScan:
+    """What each piece is compared with."""
+    return compiled(spec, "recurrent", **sizes)
+
+
+@cache
+def sequences(spec: str) -> Any:
+    """The arguments of all pieces of a chain in a row, and what each gives by itself."""
+    arguments = alone(spec, time=len(NUMBERS)).example(1)
     starts = [0, *(np.flatnonzero(np.diff(NUMBERS)) + 1).tolist(), len(NUMBERS)]
 
     def one_by_one(*arguments: Any) -> Any:
-        cuts = [slice(*ends) for ends in pairwise(starts)]
-        pieces = [compiled(spec, "recurrent", time=cut.stop - cut.start)(*piece(op, arguments, cut)) for cut in cuts]
-        return jnp.concatenate(pieces)
+        ops = ((alone(spec, time=stop - start), slice(start, stop)) for start, stop in pairwise(starts))
+        return jnp.concatenate([op(*piece(op, arguments, cut)) for op, cut in ops])
 
-    def packed(*arguments: Any) -> Any:
-        return op(*arguments, segments=jnp.asarray(NUMBERS))
-
-    found, pull = jax.vjp(packed, *arguments)
-    expected, pull_expected = jax.vjp(one_by_one, *arguments)
-    close(found, expected)
-    cotangent = random_like(found)
-    close(pull(cotangent), pull_expected(cotangent))
+    return arguments, differentiated(one_by_one, arguments)
 
 
-@pytest.mark.parametrize(("spec", "strategy"), IMAGES)
-def test_images_side_by_side(spec: str, strategy: str) -> None:
-    """Two images above one: 2 x 3 and 2 x 2 nodes, and 1 x 5."""
-    op = compiled(spec, strategy, rows=3, cols=5)
-    numbers = jnp.asarray([[0, 0, 0, 1, 1], [0, 0, 0, 1, 1], [2, 2, 2, 2, 2]])
-    arguments = op.example(2)
+@pytest.mark.parametrize(("spec", "strategy"), CHAINS)
+def test_packed_sequences(spec: str, strategy: str) -> None:
+    op, (arguments, expected) = compiled(spec, strategy, time=len(NUMBERS)), sequences(spec)
+    close(differentiated(lambda *arguments: op(*arguments, segments=jnp.asarray(NUMBERS)), arguments), expected)
+
+
+@cache
+def images(spec: str) -> Any:
+    """The arguments of two images above one, 2 x 3 and 2 x 2 nodes and 1 x 5, and what each gives by itself."""
+    arguments = alone(spec, rows=3, cols=5).example(2)
 
     def one_by_one(*arguments: Any) -> Any:
         def image(rows: slice, cols: slice) -> Any:
-            alone = compiled(spec, "recurrent", rows=rows.stop - rows.start, cols=cols.stop - cols.start)
-            return alone(*piece(op, arguments, (rows, cols)))
+            op = alone(spec, rows=rows.stop - rows.start, cols=cols.stop - cols.start)
+            return op(*piece(op, arguments, (rows, cols)))
 
         above = jnp.concatenate([image(slice(0, 2), slice(0, 3)), image(slice(0, 2), slice(3, 5))], 1)
         return jnp.concatenate([above, image(slice(2, 3), slice(0, 5))])
 
-    found, pull = jax.vjp(lambda *arguments: op(*arguments, segments=numbers), *arguments)
-    expected, pull_expected = jax.vjp(one_by_one, *arguments)
-    close(found, expected)
-    cotangent = random_like(found)
-    close(pull(cotangent), pull_expected(cotangent))
+    return arguments, differentiated(one_by_one, arguments)
+
+
+@pytest.mark.parametrize(("spec", "strategy"), IMAGES)
+def test_images_side_by_side(spec: str, strategy: str) -> None:
+    """Segments that are known, also where they are used inside a function that is traced."""
+    op, (arguments, expected) = compiled(spec, strategy, rows=3, cols=5), images(spec)
+    numbers = jnp.asarray([[0, 0, 0, 1, 1], [0, 0, 0, 1, 1], [2, 2, 2, 2, 2]])
+    close(differentiated(lambda *arguments: op(*arguments, segments=numbers), arguments), expected)
 
 
 def test_states_enter_the_first_piece_and_leave_the_last() -> None:

@@ -31,12 +31,13 @@ def close(actual: Any, expected: Any, tolerance: float) -> None:
 
 def agrees(subject: Subject, actual: Any, expected: Any) -> None:
     """A result and final states are those of the recurrence, wherever a batch is not padded."""
-    (h, state), real = actual, subject.real
+    (h, state), real = jax.tree.map(np.asarray, actual), subject.real
     close((h[real], state), (expected.h[real], expected.state), EXACT)
 
 
 def stacked(trees: list[Any]) -> Any:
-    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *trees)
+    """By NumPy: JAX compiles a program for each shape that it is to stack."""
+    return jax.tree.map(lambda *arrays: np.stack(arrays), *trees)
 
 
 def value(subject: Subject) -> Callable[..., Any]:
@@ -66,12 +67,13 @@ def single(subject: Subject) -> Callable[..., Any]:
     return jax.jit(value(subject))
 
 
+def slopes(subject: Subject, tree: Any, cotangent: Any) -> Any:
+    """The strategy's own gradient, in NumPy's arrays."""
+    return jax.tree.map(np.asarray, pullback(subject)(tree, cotangent))
+
+
 def gradients(subject: Subject) -> list[Any]:
-    return [pullback(subject)(tree, as_result(subject)) for tree in subject.trees]
-
-
-def as_result(subject: Subject) -> Any:
-    return jax.tree.map(jnp.asarray, subject.cotangent)
+    return [slopes(subject, tree, subject.cotangent) for tree in subject.trees]
 
 
 def jit(subject: Subject) -> None:
@@ -81,10 +83,10 @@ def jit(subject: Subject) -> None:
 def grad(subject: Subject) -> None:
     """By each argument by itself, along a change of it."""
     tree = subject.trees[0]
-    leaves = jax.tree.leaves(pullback(subject)(tree, as_result(subject)))
+    leaves = jax.tree.leaves(slopes(subject, tree, subject.cotangent))
     for number, (array, change) in enumerate(zip(leaves, subject.changes, strict=True)):
         expected = subject.slope(tree, subject.changed(lambda other, number=number: other == number))
-        scale = max(abs(expected), float(np.linalg.norm(np.asarray(array) * change)), 1e-3)
+        scale = max(abs(expected), float(np.linalg.norm(array * change)), 1e-3)
         assert abs(float(np.sum(array * change)) - expected) < EXACT * scale
 
 
@@ -98,7 +100,8 @@ def vmap(subject: Subject) -> None:
     """Gates and states are shared, `in_axes = None`."""
     (*_, gates, initial), call = subject.trees[0], value(subject)
     inputs = stacked([tree[:3] for tree in subject.trees])
-    h, state = jax.jit(jax.vmap(call, in_axes=(0, 0, 0, None, None)))(*inputs, gates, initial)
+    mapped = jax.jit(jax.vmap(call, in_axes=(0, 0, 0, None, None)))(*inputs, gates, initial)
+    h, state = jax.tree.map(np.asarray, mapped)
     for number, tree in enumerate(subject.trees):
         own = jax.tree.map(lambda array, number=number: array[number], (h, state))
         agrees(subject, own, subject.result((*tree[:3], gates, initial)))
@@ -119,7 +122,7 @@ def hessian(subject: Subject) -> None:
     def moved(at: Any, tree: Any) -> Any:
         return jax.tree.map(lambda point, *changes: point + at[0] * changes[0] + at[1] * changes[1], tree, *along)
 
-    bend = jax.jit(jax.hessian(lambda at: total(moved(at, tree))))(jnp.zeros(2))
+    bend = jax.jit(jax.hessian(lambda at: total(moved(at, tree))))(np.zeros(2))
     step = 1e-5
     expected = np.empty((2, 2))
     for row in range(2):
@@ -146,17 +149,18 @@ def scan(subject: Subject) -> None:
         return jnp.sum(deep * subject.cotangent[0])
 
     actual, (by_values, by_gates) = jax.jit(jax.value_and_grad(total, (0, 1)))(v, stacked(layers))
-    inputs = [jnp.asarray(v)]
+    inputs = [v]
     for gates in layers:
-        inputs.append(inputs[-1] + single(subject)(q, k, inputs[-1], gates, initial)[0])
-    cotangent, states, parts = jnp.asarray(subject.cotangent[0]), jax.tree.map(jnp.zeros_like, as_result(subject)[1]), []
+        inputs.append(inputs[-1] + np.asarray(single(subject)(q, k, inputs[-1], gates, initial)[0]))
+    (cotangent, states), by_layer = subject.cotangent, []
+    states = jax.tree.map(np.zeros_like, states)
     for values, gates in zip(reversed(inputs[:-1]), reversed(layers), strict=True):
-        slopes = pullback(subject)((q, k, values, gates, initial), (cotangent, states))
-        cotangent, parts = cotangent + slopes[2], [slopes[3], *parts]
-    expected = float(jnp.sum(inputs[-1] * subject.cotangent[0]))
+        slope = slopes(subject, (q, k, values, gates, initial), (cotangent, states))
+        cotangent, by_layer = cotangent + slope[2], [slope[3], *by_layer]
+    expected = float(np.sum(inputs[-1] * subject.cotangent[0]))
     assert abs(float(actual) - expected) < COMPILED * max(1, abs(expected))
     close(by_values, cotangent, COMPILED)
-    close(by_gates, stacked(parts), COMPILED)
+    close(by_gates, stacked(by_layer), COMPILED)
 
 
 def shard(subject: Subject) -> None:
@@ -180,10 +184,11 @@ def shard(subject: Subject) -> None:
     )
     h, own, common = jax.jit(sharded)(*(stacked([tree[place] for tree in trees]) for place in range(3)), shared)
     apart = [(*tree[:3], *shared) for tree in trees]
-    slopes = [pullback(subject)(tree, as_result(subject)) for tree in apart]
-    close(h[:, subject.real], stacked([single(subject)(*tree)[0][subject.real] for tree in apart]), COMPILED)
-    close(own, stacked([slope[:3] for slope in slopes]), COMPILED)
-    close(common, jax.tree.map(lambda *arrays: sum(arrays), *(slope[3:] for slope in slopes)), COMPILED)
+    each = [slopes(subject, tree, subject.cotangent) for tree in apart]
+    alone = [np.asarray(single(subject)(*tree)[0])[subject.real] for tree in apart]
+    close(np.asarray(h)[:, subject.real], stacked(alone), COMPILED)
+    close(own, stacked([slope[:3] for slope in each]), COMPILED)
+    close(common, jax.tree.map(lambda *arrays: sum(arrays), *(slope[3:] for slope in each)), COMPILED)
 
 
 TRANSFORMATIONS: tuple[Callable[[Subject], None], ...] = (

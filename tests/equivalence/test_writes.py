@@ -16,7 +16,7 @@ from stmlang.graph import batch
 from stmlang.graph.build import ragged_dag
 from stmlang.oracle.dense import gating_by_paths, gating_matrix
 from stmlang.oracle.recurrence import reference
-from tests.equivalence.test_candidates import check, every
+from tests.equivalence.test_candidates import GRADIENT, VALUE, check, check_value, every
 from tests.helpers.calls import as_tree, compiled, error, expected
 from tests.helpers.cases import (
     ALL,
@@ -134,8 +134,19 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("case", "way"), every(CASES))
+@pytest.mark.parametrize(("case", "way"), every(CASES, GRADIENT))
 def test_value_and_gradient(case: Case, way: Any) -> None:
+    check(case, way, "float64", 1e-10)
+
+
+@pytest.mark.parametrize(("case", "way"), every(CASES, VALUE))
+def test_value(case: Case, way: Any) -> None:
+    check_value(case, way)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "way"), every(CASES))
+def test_double(case: Case, way: Any) -> None:
     check(case, way, "float64", 1e-10)
 
 

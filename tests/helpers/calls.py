@@ -51,12 +51,13 @@ def as_tree(arguments: Arguments) -> Tree:
 @dataclass(frozen=True, eq=False)
 class Expected:
     """Arguments, a cotangent for result and final states, what the reference gives, and for every argument array (flattened as
-    `as_tree`) a random change of it with the derivative of the cotangent's product along it."""
+    `as_tree`) a random change of it with the derivative along it: of result and states, and of the cotangent's product."""
 
     arguments: Arguments
     cotangent: Tree
     result: ReferenceResult
     changes: tuple[np.ndarray, ...]
+    tangents: tuple[ReferenceResult, ...]
     slopes: tuple[float, ...]
 
 
@@ -64,19 +65,24 @@ class Expected:
 def expected(case: Case) -> Expected:
     """What the oracles say of a case; the same numbers for every strategy."""
     op = compiled(case)
-    arguments = random_arguments(op, len(case.name), case.values)
+    return judged(op, random_arguments(op, len(case.name), case.values))
+
+
+def judged(op: Any, arguments: Arguments) -> Expected:
+    """What the oracles say of a scan at some arguments."""
     result = reference(op.scan, op.dag, *as_tree(arguments))
     rng = np.random.default_rng(1)
     cotangent = jax.tree.map(lambda array: rng.normal(size=array.shape), (result.h, result.state))
     leaves, structure = jax.tree.flatten(as_tree(arguments))
     changes = tuple(rng.normal(size=leaf.shape) for leaf in leaves)
 
-    def slope(number: int) -> float:
+    def tangent(number: int) -> ReferenceResult:
         along = [change if place == number else np.zeros_like(change) for place, change in enumerate(changes)]
-        found = derivative(op.scan, op.dag, arguments, Arguments(*jax.tree.unflatten(structure, along)))
-        return dot(cotangent, (found.h, found.state))
+        return derivative(op.scan, op.dag, arguments, Arguments(*jax.tree.unflatten(structure, along)))
 
-    return Expected(arguments, cotangent, result, changes, tuple(slope(number) for number in range(len(leaves))))
+    tangents = tuple(tangent(number) for number in range(len(leaves)))
+    slopes = tuple(dot(cotangent, (tangent.h, tangent.state)) for tangent in tangents)
+    return Expected(arguments, cotangent, result, changes, tangents, slopes)
 
 
 def dot(first: Tree, second: Tree) -> float:
@@ -119,4 +125,17 @@ def errors(found: Tree, result: ReferenceResult) -> dict[str, float]:
     for number, (ports, wanted) in enumerate(zip(state, result.state, strict=True)):
         assert set(ports) == set(wanted)
         table |= {f"state {number} {name}": error(ports[name], wanted[name]) for name in wanted}
+    return table
+
+
+def disagreement(op: Any, known: Expected, dtype: str = "float64") -> dict[str, float]:
+    """The errors of value and states, and of each argument's gradient along a change of its own; by one program."""
+    arguments = jax.tree.map(lambda array: jnp.asarray(array, dtype), as_tree(known.arguments))
+    outputs, gradient = jax.jit(differentiated(op, known.cotangent))(arguments)
+    assert outputs[0].dtype == jnp.dtype(dtype)
+    table = errors(outputs, known.result)
+    for number, (slope, change) in enumerate(zip(known.slopes, known.changes, strict=True)):
+        array = np.asarray(jax.tree.leaves(gradient)[number], np.float64)
+        scale = max(abs(slope), float(np.sqrt(np.sum((array * change) ** 2))), 1e-3)
+        table[f"gradient {number}"] = abs(float(np.sum(array * change)) - slope) / scale
     return table

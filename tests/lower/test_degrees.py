@@ -84,18 +84,19 @@ def test_nothing_to_count(name: str, direction: str) -> None:
     q, k, v, gates, _ = as_tree(random_arguments(op, 0))
     alone = 4
 
+    @jax.jit
     def result(gates: Any) -> Any:
         return op(q, k, v, gates)[..., 0]
 
-    found, slopes = np.asarray(result(gates)), jax.jacrev(result)(gates) if gates else {}
+    found, slopes = np.asarray(result(gates)), jax.jit(jax.jacrev(result))(gates) if gates else {}
     assert np.isfinite(found).all()
     assert (found[:alone] != 0).any()
     if name == "feature":  # its bias is there at every node
         found = found - np.asarray(result(gates | {"direct.2": 0 * gates["direct.2"], "direct.3": 0 * gates["direct.3"]}))
     assert found[alone] == 0
     for leaf, slope in slopes.items():
-        assert bool(jnp.isfinite(slope).all())
-        assert (leaf == "direct" and name == "feature") or not slope[alone].any()
+        assert np.isfinite(slope).all()
+        assert (leaf == "direct" and name == "feature") or not np.asarray(slope)[alone].any()
     np.testing.assert_allclose(result(gates), op.reference(q, k, v, gates)[..., 0], rtol=1e-13, atol=1e-13)
 
 

@@ -11,8 +11,9 @@ import pytest
 
 import stmlang
 from stmlang.fuzz.generators import random_arguments
+from tests.equivalence.test_candidates import check
 from tests.helpers.calls import as_tree, error
-from tests.helpers.cases import GIVEN, RANK_ONE
+from tests.helpers.cases import GIVEN, NONE, RANK_ONE, Case
 
 
 def compiled(axes: str, strategy: str, config: Any = None, body: str = GIVEN, tail: str = "", dtype: str = "float64") -> Any:
@@ -47,9 +48,8 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-10) -> None:
 )
 def test_sizes(axes: str, config: Any) -> None:
     """Gates of 0, 1 and -1; value, final states and every gradient as by the recurrence."""
-    found, simple = compiled(axes, "raster", config), compiled(axes, "recurrent")
-    tree = as_tree(random_arguments(found, 3, "exact"))
-    close(*(jax.jit(jax.value_and_grad(product(op)))(tree) for op in (found, simple)))
+    way = ("raster", config)
+    check(Case(axes, f"grid({axes})", GIVEN + NONE, (way,), exact=True), way, "float64", 1e-10)
 
 
 PINS = {
@@ -64,11 +64,9 @@ PINS = {
 def test_structural_zeros(name: str) -> None:
     """Axes that are left or entered by no turn, or by neither: value, final states and every gradient."""
     body = GIVEN + "".join(f"    transition[out = {out}, in = {into}] = 0\n" for out, into in PINS[name])
-    axes = "a = 3, b = 4, c = 2"
-    found = compiled(axes, "raster", {"tile": (2, 3, 2)}, body, "    directions all\n")
-    simple = compiled(axes, "recurrent", None, body, "    directions all\n")
-    tree = as_tree(random_arguments(found, 5))
-    close(*(jax.jit(jax.value_and_grad(product(op)))(tree) for op in (found, simple)))
+    way = ("raster", {"tile": (2, 3, 2)})
+    case = Case(name, "grid(a = 3, b = 4, c = 2)", body + "    directions all\n" + NONE, (way,))
+    check(case, way, "float64", 1e-10)
 
 
 def test_second_derivatives() -> None:
@@ -78,18 +76,15 @@ def test_second_derivatives() -> None:
     simple = compiled("a = 3, b = 4", "parallel", None, RANK_ONE, tail)
     tree, along = (as_tree(random_arguments(found, seed)) for seed in (0, 1))
 
-    def second(op: Any) -> Any:
-        gradient = jax.grad(product(op))
+    def forward(op: Any) -> Any:
+        return jax.jit(lambda: jax.jvp(jax.grad(product(op)), (tree,), (along,))[1])()
 
-        def slope(tree: Any) -> Any:
-            parts = jax.tree.map(lambda a, b: jnp.sum(a * b), gradient(tree), along)
-            return sum(jax.tree.leaves(parts))
+    def slope(tree: Any) -> Any:
+        return sum(jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum(a * b), jax.grad(product(found))(tree), along)))
 
-        return jax.jvp(gradient, (tree,), (along,))[1], jax.grad(slope)(tree)
-
-    mine, other = (jax.jit(lambda op=op: second(op))() for op in (found, simple))
-    close(mine, other)
-    close(mine[0], mine[1])
+    expected = forward(simple)
+    close(forward(found), expected)
+    close(jax.jit(jax.grad(slope))(tree), expected)
 
 
 def test_a_normalizer_is_carried_along() -> None:

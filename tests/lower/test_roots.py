@@ -29,11 +29,12 @@ def test_gradients_are_finite_and_those_of_the_limit(gate: str) -> None:
     def total(gates: dict[str, jax.Array]) -> jax.Array:
         return jnp.sum(op(q, k, v, gates) ** 2)
 
-    gradient = jax.grad(total)(gates)
+    slopes = jax.jit(jax.grad(total))
+    gradient = slopes(gates)
     # Where sigmoid is merely tiny, the slope is tiny too: that is the limit.
     near = {name: array if name == "rate" else jnp.maximum(array, -600.0) for name, array in gates.items()}
-    curvature = jax.jvp(jax.grad(total), (gates,), (jax.tree.map(jnp.ones_like, gates),))[1]
-    for name, array in jax.grad(total)(near).items():
+    curvature = jax.jit(lambda gates: jax.jvp(jax.grad(total), (gates,), (jax.tree.map(jnp.ones_like, gates),))[1])(gates)
+    for name, array in slopes(near).items():
         np.testing.assert_allclose(gradient[name], array, atol=1e-12)
         assert np.isfinite(curvature[name]).all()
     np.testing.assert_allclose(op(q, k, v, gates), op.reference(q, k, v, gates), atol=1e-14)

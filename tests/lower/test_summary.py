@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -95,18 +97,26 @@ def test_a_piece_applied_is_its_dense_form_applied() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_passage_is_its_matrix_and_vector(form: str) -> None:
     through, state = random_passage(0, form, 2, 3), np.random.default_rng(1).normal(size=(2, 2, 3, 2))
-    matrix, vector = summary.dense_passage(through)
-    after = summary.pass_states(through, jnp.asarray(state))
+
+    @jax.jit
+    def passed(through: Passage, state: Any) -> Any:
+        back = summary.reversed_passage(through, state)
+        return summary.dense_passage(through), summary.pass_states(through, state), summary.dense_passage(back)[0]
+
+    (matrix, vector), after, back = passed(through, state)
     np.testing.assert_allclose(after.reshape(-1), matrix @ state.reshape(-1) + vector, atol=1e-12)
-    back = summary.reversed_passage(through, jnp.asarray(state))
-    np.testing.assert_allclose(summary.dense_passage(back)[0], matrix.T, atol=1e-12)
+    np.testing.assert_allclose(back, matrix.T, atol=1e-12)
 
 
 @pytest.mark.parametrize(("first", "then"), list(product(FORMS, FORMS)))
 def test_passages_merge_as_their_matrices_do(first: str, then: str) -> None:
     a, b = random_passage(0, first, 2, 1), random_passage(1, then, 1, 2)
-    (matrix_a, vector_a), (matrix_b, vector_b) = summary.dense_passage(a), summary.dense_passage(b)
-    matrix, vector = summary.dense_passage(summary.merge_passages(a, b))
+
+    @jax.jit
+    def dense(a: Passage, b: Passage) -> Any:
+        return [summary.dense_passage(passage) for passage in (a, b, summary.merge_passages(a, b))]
+
+    (matrix_a, vector_a), (matrix_b, vector_b), (matrix, vector) = (map(np.asarray, pair) for pair in dense(a, b))
     np.testing.assert_allclose(matrix, matrix_b @ matrix_a, atol=1e-12)
     np.testing.assert_allclose(vector, matrix_b @ vector_a + vector_b, atol=1e-12)
 
@@ -114,11 +124,16 @@ def test_passages_merge_as_their_matrices_do(first: str, then: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_passages_are_a_monoid(form: str) -> None:
     a, b, c = (random_passage(seed, form, 2, 2) for seed in range(3))
-    ab, bc = summary.merge_passages(a, b), summary.merge_passages(b, c)
-    equal(summary.merge_passages(ab, c), summary.merge_passages(a, bc))
-    none = summary.no_passage(2, a.written)
-    equal(summary.merge_passages(none, a), a)
-    equal(summary.merge_passages(a, none), a)
+
+    @jax.jit
+    def merged(a: Passage, b: Passage, c: Passage) -> Any:
+        merge, none = summary.merge_passages, summary.no_passage(2, a.written)
+        return merge(merge(a, b), c), merge(a, merge(b, c)), merge(none, a), merge(a, none)
+
+    one, other, before, after = merged(a, b, c)
+    equal(one, other)
+    equal(before, a)
+    equal(after, a)
 
 
 def test_a_step_of_the_delta_rule_is_a_passage() -> None:

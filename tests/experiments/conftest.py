@@ -1,0 +1,7 @@
+"""Programs are compiled quickly: they run once, on a few numbers."""
+
+from __future__ import annotations
+
+from tests.helpers.compilation import quick_compilation, quick_modules
+
+__all__ = ["quick_compilation", "quick_modules"]
