@@ -122,13 +122,15 @@ def _table_numbers(problem: Problem, cut: Cut) -> int:
 
 
 def _table_stage(problem: Problem, cut: Cut) -> Stage:
-    """Rows, first runs, and runs twice as long level by level: `T`, half of `S` and half of `M` are multiplied by a `T`."""
+    """Rows, first runs, and runs twice as long level by level: `T`, half of `S` and half of `M` are multiplied by a `T`. Planes
+    are merged of rows beforehand, and fitted apart."""
     lanes, width = problem.lanes, cut.width
     joined = 2 * lanes * cut.nodes * width * width * (cut.rows + 3)
     doubled = 2 * lanes * width * width * sum(cut.nodes + (cut.runs >> level) * width for level in range(1, cut.levels))
     numbers = (1 + cut.levels) * _table_numbers(problem, cut) + lanes * cut.nodes * cut.run
     products = lanes * (cut.runs * (cut.rows - 1) + sum(2 * cut.runs >> level for level in range(1, cut.levels)))
-    return Stage("rows and runs", "matmul", joined + doubled, numbers * problem.accumulator, products=products)
+    name = "rows and runs" if len(_axes(problem)) == 2 else "planes and runs"
+    return Stage(name, "matmul", joined + doubled, numbers * problem.accumulator, products=products)
 
 
 def _attention_stages(problem: Problem, cut: Cut, target: Target) -> tuple[Stage, ...]:
