@@ -313,6 +313,9 @@ USUAL = (
     *_chains("chain/mamba", 256, 1024, 4096),
     *_axes("std:grid/2dmamba", ("rows", "cols"), (14, 14)),
     *_images("delta", (14, 14), (24, 24)),
+    *_graphs("d", 10),
+    *_graphs("p", 12),
+    *_trees(3),
 )
 """What a layer calls when it is not mapped, with the library's own sizes: timed in both modes."""
 HELD_OUT = (
