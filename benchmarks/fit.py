@@ -316,7 +316,7 @@ def main(arguments: list[str] | None = None) -> int:
     records = read_records()
     target = target_of("cpu")
     (training, programs), (held_out, _) = observed(stores, training_cases()), observed(stores, held_out_cases())
-    problems = len({entry.session for entry in training})
+    problems = len({entry.case.name for entry in training})
     origin = f"fitted to {len(training)} runs of {problems} problems by `python -m benchmarks.fit`"
     record = fitted_record(training, programs, target, origin)
     write_records({**records, "cpu": record}, options.out)

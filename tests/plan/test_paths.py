@@ -35,7 +35,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "plstm/image_constant": (CONSTANT, "impulse"),
     "plstm/volume_p": (RANK_ONE, "rows"),
     "plstm/volume_d": (CLOSED, "rows"),
-    "plstm/dag_p": (RANK_ONE, "dense_nodes"),
+    "plstm/dag_p": (RANK_ONE, "dense"),
     "plstm/dag_d": ("proved D", "dense"),
     "plstm/graph_p": (RANK_ONE, "nodes"),
     "plstm/graph_d": ("inserted D", "recurrent"),
