@@ -31,7 +31,7 @@ from jaxtyping import Float
 from scipy import optimize
 
 from benchmarks.fitting import Observations, fit, regrets
-from benchmarks.problems import Case, held_out_cases, training_cases
+from benchmarks.problems import STATED, Case, held_out_cases, training_cases
 from benchmarks.samples import Sample, Samples, compiled, counted, measured, worth_timing
 from stmlang.check import load
 from stmlang.cost.candidate import Candidate, Stage
@@ -91,7 +91,7 @@ def problem_of(case: Case) -> Problem:
     shape = case.shape
     if shape.graphs:
         return compiled(case).compilation.program.problem
-    sizes = dict(shape.sizes) if shape.spec.startswith("std:") else {}
+    sizes = {} if shape.family in STATED else dict(shape.sizes)
     scan = load(shape.spec, {"heads": case.heads, "key": case.key, "value": case.key, **sizes})
     dag = None if isinstance(scan.topology, Regular) else dag_of(scan.topology)
     facts = analyse(scan, dag)
@@ -316,7 +316,7 @@ def main(arguments: list[str] | None = None) -> int:
     records = read_records()
     target = target_of("cpu")
     (training, programs), (held_out, _) = observed(stores, training_cases()), observed(stores, held_out_cases())
-    problems = len({entry.session for entry in training})
+    problems = len({entry.case.name for entry in training})
     origin = f"fitted to {len(training)} runs of {problems} problems by `python -m benchmarks.fit`"
     record = fitted_record(training, programs, target, origin)
     write_records({**records, "cpu": record}, options.out)

@@ -68,7 +68,12 @@ class Case:
 def training_cases() -> tuple[Case, ...]:
     """What costs are fitted on."""
     usual = (Case(shape, *USUAL_CALL, mode) for shape in USUAL for mode in MODES)
-    return (*_cases(_spread(TRAINING), 0), *_cases(_spread(FURTHER), 3), *map(_smaller, usual))
+    return (
+        *_cases(_spread(TRAINING), 0),
+        *_cases(_spread(FURTHER), 3),
+        *map(_smaller, usual),
+        *_cases(_spread(CLOSE), 7),
+    )
 
 
 def held_out_cases() -> tuple[Case, ...]:
@@ -86,7 +91,7 @@ def _cases(shapes: Sequence[Shape], first: int) -> Iterator[Case]:
 def _smaller(case: Case) -> Case:
     """With less batch, then fewer heads, then smaller keys until a call is short enough."""
     nodes = case.shape.nodes * max(1, case.shape.graphs)
-    pairs = nodes * (64 + case.key) if case.shape.spec.startswith("std:chain") or case.shape.family == "chain" else nodes**2
+    pairs = nodes * (64 + case.key) if "chain" in case.shape.spec else nodes**2
     if case.shape.family in ("graph", "molecules"):
         pairs = 64 * nodes * case.key
     most = MOST_FLOPS / (GRADIENTS if case.mode == "training" else 1.0)
@@ -112,7 +117,7 @@ def _spread(lists: Sequence[Sequence[Shape]]) -> tuple[Shape, ...]:
 
 
 def _axes(spec: str, names: Sequence[str], *sizes: tuple[int, ...]) -> tuple[Shape, ...]:
-    family = spec.rpartition("/")[2]
+    family = spec.rpartition("/")[2] if spec.startswith("std:") else FAMILIES[spec]
     return tuple(Shape(family, spec, tuple(zip(names, size, strict=True)), prod(size)) for size in sizes)
 
 
@@ -134,6 +139,11 @@ def _trees(*depths: int) -> tuple[Shape, ...]:
 
 def _graphs(letter: str, *sizes: int) -> tuple[Shape, ...]:
     return tuple(Shape("graph", static_spec(letter, size), (("nodes", size),), size) for size in sizes)
+
+
+def _delta_graphs(*sizes: int) -> tuple[Shape, ...]:
+    """The delta rule on a random graph that stands in the spec."""
+    return tuple(Shape("graph_delta", static_graph(DELTA_GATES, size), (("nodes", size),), size) for size in sizes)
 
 
 def _molecules(letter: str, *sizes: tuple[int, int]) -> tuple[Shape, ...]:
@@ -163,6 +173,32 @@ TRANSITIONS = {
 }
 
 
+DELTA_GATES = """scan s(heads = 3, key = 64, value = 64) on graph {
+    k           = l2norm(k)
+    beta        = sigmoid(linear(x))
+    keep[in]    = sigmoid(linear(x, bias = 2))
+    share[out]  = softmax(linear(x), over = out)
+    source[out] = beta
+    transition[out, in, key, key'] = keep * share * (eye[key, key'] - beta * k[key] * k[key'])
+    stabilize P
+}
+"""
+KEY_DECAYS = """topology image = grid(rows, cols)
+scan s(heads = 3, key = 64, value = 64) on image {
+    directions all
+    decay[key]  = sigmoid(linear(x, bias = 2))
+    source[out] = sigmoid(linear(x))
+    transition[out, in, key] = decay
+    transition[out = cols, in = rows, key] = 0
+    mark[in] = sigmoid(linear(x))
+    direct   = sigmoid(linear(x))
+}
+"""
+FAMILIES = {KEY_DECAYS: "image_key"}
+STATED = ("graph", "graph_delta", "molecules")
+"""Families whose specs state their sizes."""
+
+
 def runtime_spec(letter: str) -> str:
     """A scan over graphs that come at run time."""
     return f"topology graph = dag(nodes <= 65536, edges <= 262144)\n{GATES}{TRANSITIONS[letter]}"
@@ -170,8 +206,13 @@ def runtime_spec(letter: str) -> str:
 
 def static_spec(letter: str, nodes: int) -> str:
     """A scan over one random graph that stands in the spec."""
+    return static_graph(GATES + TRANSITIONS[letter], nodes)
+
+
+def static_graph(scan: str, nodes: int) -> str:
+    """A scan's text behind a random graph."""
     lines = [f"    n{tail} -> n{head}" for tail, head in random_edges(nodes, nodes).tolist()]
-    return "topology graph = dag {\n" + "\n".join(lines) + f"\n}}\n{GATES}{TRANSITIONS[letter]}"
+    return "topology graph = dag {\n" + "\n".join(lines) + f"\n}}\n{scan}"
 
 
 def random_edges(nodes: int, seed: int) -> np.ndarray:
@@ -251,6 +292,14 @@ FURTHER = (
 )
 """Where the fastest settings change most with the size. They have a cycle of calls of their own, so that those of the shapes
 above stay what they were."""
+CLOSE = (
+    _images("d", (12, 13), (10, 36), (15, 17), (6, 70), (18, 18), (26, 26)),
+    _images("p", (6, 72), (26, 26), (10, 36), (30, 30), (14, 17), (54, 54)),
+    _images("constant", (54, 54), (12, 36), (18, 18), (44, 44)),
+    (*_axes(KEY_DECAYS, ("rows", "cols"), (10, 10), (14, 14), (7, 20), (24, 24)), *_trees(7, 10), *_images("delta", (10, 10))),
+    (*_axes("std:plstm/chain_tracking", ("time",), (256,), (1024,)), *_delta_graphs(40, 120)),
+)
+"""Where strategies that came later compete with those before, again with a cycle of their own."""
 USUAL_CALL = (1, 3, 64)
 USUAL = (
     *_chains("plstm/chain", 256, 1024, 4096),
@@ -264,6 +313,9 @@ USUAL = (
     *_chains("chain/mamba", 256, 1024, 4096),
     *_axes("std:grid/2dmamba", ("rows", "cols"), (14, 14)),
     *_images("delta", (14, 14), (24, 24)),
+    *_graphs("d", 10),
+    *_graphs("p", 12),
+    *_trees(3),
 )
 """What a layer calls when it is not mapped, with the library's own sizes: timed in both modes."""
 HELD_OUT = (

@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 import stmlang
-from benchmarks.problems import Case, random_edges
+from benchmarks.problems import STATED, Case, random_edges
 from stmlang.cost.candidate import Candidate
 from stmlang.cost.settings import Config, freeze, settings_dict
 from stmlang.graph import batch as batch_of
@@ -134,7 +134,7 @@ def compiled(case: Case, strategy: str | None = None, config: Config | None = No
     """The case compiled for the CPU, as planned without what `stmlang tune` may have found, or as asked for."""
     asked: dict[str, Any] = {"tuned": False} if strategy is None else {"strategy": strategy, "config": dict(config or ())}
     shape = case.shape
-    sizes: dict[str, Any] = dict(shape.sizes) if shape.spec.startswith("std:") else {}
+    sizes: dict[str, Any] = {} if shape.family in STATED else dict(shape.sizes)
     scan: Any = stmlang.compile(
         shape.spec,
         target="cpu",
@@ -153,7 +153,8 @@ def compiled(case: Case, strategy: str | None = None, config: Config | None = No
 
 
 def worth_timing(plan: Plan) -> list[Candidate]:
-    """The fastest by prediction, those that are predicted to take little longer, and the best of other strategies."""
+    """The fastest by prediction, those that are predicted to take little longer, and the best of other strategies: of one at
+    least, so that what was never fitted is not left alone."""
     estimates = [entry.estimate for entry in plan.ranked if entry.fits and entry.estimate.memory < MOST_BYTES]
     least = min(estimate.seconds for estimate in estimates)
     order = sorted(estimates, key=lambda estimate: estimate.seconds)
@@ -167,6 +168,9 @@ def worth_timing(plan: Plan) -> list[Candidate]:
             counts[candidate.strategy] += 1
         elif estimate.seconds <= FAR * least and not counts[candidate.strategy]:
             far.setdefault(candidate.strategy, candidate)
+    if not far and len(counts) == 1:
+        others = (estimate.candidate for estimate in order if estimate.candidate.strategy not in counts)
+        return near + list(others)[:FARTHEST]
     return near + list(far.values())[:FARTHEST]
 
 

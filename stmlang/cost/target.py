@@ -47,7 +47,7 @@ CPU = Target(
     step_overhead=2.6e-6,
     op_overhead=1e-6,
     product_overhead=0.5e-6,
-    compile_seconds=0.7e-3,
+    compile_seconds=1.1e-3,
     memory=8 * GIGA,
     coefficients=RECORDS["cpu"],
 )

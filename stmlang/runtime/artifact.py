@@ -230,7 +230,7 @@ def arguments_of(signature: Signature, tables: Sequence[Any], lead: tuple[Any, .
     """The shapes and types of a program's arguments: tables, inputs, gates and, with states, the initial one; `lead` is the
     batch axis, if there is one."""
     dtype = jnp.dtype(signature.dtype)
-    accumulator = jnp.promote_types(dtype, jnp.float32)
+    accumulator = np.promote_types(dtype, np.float32)
 
     def structs(shapes: Mapping[str, Shape], dtype: Any) -> dict[str, jax.ShapeDtypeStruct]:
         return {name: jax.ShapeDtypeStruct((*lead, *shape), dtype) for name, shape in shapes.items()}

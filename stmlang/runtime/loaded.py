@@ -10,6 +10,7 @@ from typing import Any, cast
 import jax
 import jax.export
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
@@ -92,7 +93,7 @@ class LoadedScan:
             batches = "any batch: say how many" if own == "symbolic" else "no batch" if own is None else f"batches of {own}"
             raise call_error("STM5312", f"artifact `{self.path}` takes {batches}; given was `batch={batch}`")
         size = own if isinstance(own, int) else batch
-        kind, lead = jnp.promote_types(jnp.dtype(self.signature.dtype), jnp.float32), () if size is None else (size,)
+        kind, lead = np.promote_types(jnp.dtype(self.signature.dtype), np.float32), () if size is None else (size,)
         return tuple(
             {port: jnp.zeros((*lead, *shape), kind) for port, shape in ports.items()} for ports in steps.signature.initial
         )
@@ -121,7 +122,7 @@ class LoadedScan:
             count = len(cast(Sequence[Any], initial)) if isinstance(initial, (tuple, list)) else type(initial).__name__
             message = f"`initial` of artifact `{self.path}` is a tuple of {len(expected)} dictionaries; given was {count}"
             raise call_error("STM5312", message, help="one for each direction, with an array for each port")
-        accumulator = str(jnp.promote_types(jnp.dtype(self.signature.dtype), jnp.float32))
+        accumulator = str(np.promote_types(jnp.dtype(self.signature.dtype), np.float32))
         directions = zip(cast(Sequence[Any], initial), expected, strict=True)
         return [array for state, shapes in directions for array in self._check(state, shapes, "ports of a state", accumulator)]
 

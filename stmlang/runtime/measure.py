@@ -208,7 +208,7 @@ def softmax_attention(
     With `block` so many queries at a time, and each block's weights made again in the backward pass: memory grows with the
     nodes and not with their square. The nodes must be a multiple of it.
     """
-    wide = jnp.promote_types(q.dtype, jnp.float32)
+    wide = np.promote_types(q.dtype, np.float32)
 
     def attend(query: Array) -> Array:
         scores = jnp.einsum("...nk,...mk->...nm", query, k, preferred_element_type=wide)

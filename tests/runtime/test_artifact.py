@@ -66,6 +66,17 @@ def test_unbatched_and_fixed(op: CompiledScan, tmp_path: Path, size: int | None)
     assert code(error) == "STM5312"
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_types_are_never_promoted(tmp_path: Path, dtype: str) -> None:
+    """Where JAX is asked to refuse every promotion, artifacts of other types are written, stepped and called still."""
+    with jax.numpy_dtype_promotion("strict"), jax.enable_x64(dtype == "float64"):
+        op = stmlang.compile("std:plstm/chain", time=3, heads=1, key=2, value=2, dtype=dtype)
+        op.export(tmp_path / "op.stmx", batch=None, step=True)
+        loaded, (q, k, v, gates) = stmlang.load(tmp_path / "op.stmx"), op.example(0)
+        np.testing.assert_array_equal(loaded(q, k, v, gates), op(q, k, v, gates))
+        assert {array.dtype.itemsize for array in jax.tree.leaves(loaded.init_state())} == {8 if dtype == "float64" else 4}
+
+
 def test_several_writes_and_reads_go_in_and_out(tmp_path: Path) -> None:
     op = stmlang.compile("std:plstm/image_tracking", rows=2, cols=3, heads=1, key=3, value=2, track=2, writes=3)
     op.export(tmp_path / "op.stmx")

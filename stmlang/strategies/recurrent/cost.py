@@ -6,8 +6,10 @@ topology and every kind of transition.
 
 from __future__ import annotations
 
+from math import prod
+
 from stmlang.cost.candidate import Candidate, Stage
-from stmlang.cost.problem import Problem
+from stmlang.cost.problem import CORE_GATES, Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import edge_profile, level_sweep, matrix_width, needs_line_edges
 from stmlang.cost.target import Target
@@ -30,18 +32,34 @@ def _cost(problem: Problem, target: Target) -> Candidate:
     # Training keeps what a step reads, passes on, adds and marks, each of the size of its states, padded to the widest level.
     stored = 4 * problem.lanes * counts.levels * counts.step_edges * problem.state * item
     alive = problem.lanes * (counts.slots + counts.step_edges) * problem.state * item
-    sweep = _sweep(problem, target, alive)
+    sweep, gates = _sweep(problem, target, alive), _gates(problem, target)
     return costed(
         NAME,
         NoSettings(),
         problem,
         target,
-        forward=(sweep,),
-        backward=(adjoint(sweep), Stage("kept states", "vector", 0, stored)),
-        memory_forward=problem.io_bytes + alive,
-        memory_backward=2 * problem.io_bytes + 2 * alive + stored,
+        forward=(gates, sweep),
+        backward=(adjoint(sweep), adjoint(gates), Stage("kept states", "vector", 0, stored)),
+        memory_forward=problem.io_bytes + gates.bytes + alive,
+        memory_backward=2 * (problem.io_bytes + gates.bytes) + 2 * alive + stored,
         terms={"loops": 1},
     )
+
+
+def _gates(problem: Problem, target: Target) -> Stage:
+    """The gates that act on states, made for all nodes before the sweep: a decay for each key and value is as large as a state
+    at every node."""
+    each = sum(_numbers(problem, gate) for gate in CORE_GATES if problem.state_of(gate))
+    numbers = problem.lanes * problem.counts.nodes * each
+    moved = numbers * problem.accumulator
+    return array_stage(target, "gates of states", "vector", numbers, moved, moved)
+
+
+def _numbers(problem: Problem, gate: str) -> int:
+    """Numbers of a gate at a node, for each head and direction."""
+    sizes = {"key": problem.key, "value": problem.value, "track": problem.track, "write": problem.writes, "read": problem.reads}
+    edges = len(problem.axes or ())
+    return prod(sizes.get(index.rstrip("'"), edges) for index in problem.scan.gate(gate).indices)
 
 
 def _sweep(problem: Problem, target: Target, alive: int) -> Stage:

@@ -17,6 +17,7 @@ from stmlang.cost.target import Target
 from stmlang.cost.work import (
     adjoint,
     adjoints,
+    array_stage,
     attention_stages,
     costed,
     needs_scalar_gates,
@@ -99,10 +100,10 @@ def _refuses(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, settings: Rows, target: Target) -> Candidate:
     cut = settings.cut(_axes(problem))
-    tables, attention = _table_stage(problem, cut), _attention_stages(problem, cut, target)
+    table_bytes = _table_numbers(problem, cut) * problem.accumulator
+    tables, attention = _table_stage(problem, cut, target, table_bytes), _attention_stages(problem, cut, target)
     laid = Stage("layouts", "vector", 0, (1 + cut.levels) * problem.io_bytes)
     held, kept = _pair_bytes(problem, cut)
-    table_bytes = _table_numbers(problem, cut) * problem.accumulator
     return costed(
         NAME,
         settings,
@@ -121,14 +122,16 @@ def _table_numbers(problem: Problem, cut: Cut) -> int:
     return problem.lanes * cut.width * (2 * cut.nodes + cut.runs * cut.width)
 
 
-def _table_stage(problem: Problem, cut: Cut) -> Stage:
-    """Rows, first runs, and runs twice as long level by level: `T`, half of `S` and half of `M` are multiplied by a `T`."""
+def _table_stage(problem: Problem, cut: Cut, target: Target, held: int) -> Stage:
+    """Rows, first runs, and runs twice as long level by level: `T`, half of `S` and half of `M` are multiplied by a `T`. Planes
+    are merged of rows beforehand, and fitted apart."""
     lanes, width = problem.lanes, cut.width
     joined = 2 * lanes * cut.nodes * width * width * (cut.rows + 3)
     doubled = 2 * lanes * width * width * sum(cut.nodes + (cut.runs >> level) * width for level in range(1, cut.levels))
     numbers = (1 + cut.levels) * _table_numbers(problem, cut) + lanes * cut.nodes * cut.run
     products = lanes * (cut.runs * (cut.rows - 1) + sum(2 * cut.runs >> level for level in range(1, cut.levels)))
-    return Stage("rows and runs", "matmul", joined + doubled, numbers * problem.accumulator, products=products)
+    name = "rows and runs" if len(_axes(problem)) == 2 else "planes and runs"
+    return array_stage(target, name, "matmul", joined + doubled, numbers * problem.accumulator, held, products=products)
 
 
 def _attention_stages(problem: Problem, cut: Cut, target: Target) -> tuple[Stage, ...]:

@@ -76,6 +76,7 @@ def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
     crossing, stretch = prod(axes[1:]) * state, settings.every * prod(axes[1:]) * len(axes) * state
     early = lanes * late.held * item
     nodes = _nodes(problem, target, late, crossing if len(axes) > 1 else state)
+    made = array_stage(target, _named("states of a stretch", axes), "vector", 0, 2 * prod(axes) * len(axes) * state, stretch)
     return costed(
         NAME,
         settings,
@@ -83,9 +84,10 @@ def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
         target,
         forward=(nodes,),
         backward=(
-            _again(nodes),
+            _again(nodes, axes),
             adjoint(nodes),
-            Stage("kept states", "vector", 0, settings.kept(axes) * crossing + 2 * stretch),
+            made,
+            Stage("kept states", "vector", 0, settings.kept(axes) * crossing),
         ),
         memory_forward=problem.io_bytes + early + 2 * crossing,
         memory_backward=2 * (problem.io_bytes + early) + (settings.kept(axes) + 2) * crossing + stretch,
@@ -95,7 +97,7 @@ def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
 
 def _nodes(problem: Problem, target: Target, late: LateGates, held: int) -> Stage:
     """A node: what is left of its gates, each gate applied to the states that enter, a source for each that leaves, and the
-    query's product. Each state is read and written once."""
+    query's product. Each state is read and written once, those of each head and direction by themselves."""
     lanes, nodes, state = problem.lanes, problem.counts.nodes, problem.state
     turns = [gate for row in late.transition for gate in row if gate is not None]
     sources = [gate for gate in late.source if gate is not None]
@@ -103,7 +105,14 @@ def _nodes(problem: Problem, target: Target, late: LateGates, held: int) -> Stag
     applied = 2 * matrix_width(problem) * (len(turns) + len(marks)) + 2 * len(sources) + 2
     numbers = state * applied + sum(_evaluated(problem, value) for value in (*late.late.values(), *late.distinct))
     moved = 2 * lanes * nodes * len(late.source) * state * problem.accumulator
-    return array_stage(target, "nodes", "vector", lanes * nodes * numbers, moved, held, steps=nodes)
+    name = _named("nodes", problem.axes or ())
+    counted = lanes * nodes
+    return array_stage(target, name, "vector", counted * numbers, moved, held, steps=nodes, products=counted)
+
+
+def _named(stage: str, axes: Sequence[int]) -> str:
+    """A chain's one state stays where it is, a grid's lines of them do not: they are fitted apart."""
+    return stage if len(axes) == 1 else f"{stage} of lines"
 
 
 def _evaluated(problem: Problem, value: Expr) -> int:
@@ -113,9 +122,9 @@ def _evaluated(problem: Problem, value: Expr) -> int:
     return sum(prod(sizes.get(index.rstrip("'"), 1) for index in free_indices(expr)) for expr in made)
 
 
-def _again(nodes: Stage) -> Stage:
+def _again(nodes: Stage, axes: Sequence[int]) -> Stage:
     """The states of a stretch, made once more."""
-    return replace(nodes, name="states again")
+    return replace(nodes, name=_named("states again", axes))
 
 
 STRATEGY = Strategy(
