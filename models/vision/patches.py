@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from stmlang.nn.errors import require_floats, require_size
 from stmlang.runtime.signature import call_error
 
-Pooling = Literal["corners", "mean"]
+Pooling = Literal["corners", "mean", "class"]
 
 
 def patches(image: Float[Array, "height width channels"], size: int, stride: int) -> Float[Array, "rows cols features"]:
@@ -48,12 +48,15 @@ def require_patch(size: int, stride: int) -> tuple[int, int]:
     return size, stride
 
 
-def pool(x: Float[Array, "rows cols dim"], how: Pooling) -> Float[Array, " features"]:
-    """One vector of an image: the four corner tokens behind each other, as the paper does, or the mean of all."""
+def pool(x: Float[Array, "*nodes dim"], how: Pooling) -> Float[Array, " features"]:
+    """One vector of an image: the four corner tokens of a grid behind each other, as the paper does, the mean of all, or the
+    first of a row, the class token."""
     match how:
         case "corners":
             return jnp.concatenate([x[0, 0], x[0, -1], x[-1, 0], x[-1, -1]])
         case "mean":
-            return jnp.mean(x, axis=(0, 1))
+            return jnp.mean(x, axis=tuple(range(x.ndim - 1)))
+        case "class":
+            return x[0]
         case _:
             assert_never(how)
