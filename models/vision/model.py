@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.models.parts import Linear
-from stmlang.models.vision.patches import Pooling, patches, pool, require_patch
+from stmlang.models.vision.patches import POOLED, Pooling, patches, pool, require_patch
 from stmlang.models.vision.position import resized, table
 from stmlang.models.vision.residual import Layer, Residual
 from stmlang.nn.errors import require_floats, require_key, require_size, require_type
@@ -93,7 +93,7 @@ class ImageModel(eqx.Module):
         self.token = 0.02 * jax.random.normal(first, (1, dim), jnp.float32) if pooling == "class" else None
         self.stacked = jax.tree.map(_stack, *(cycle(turn) for turn in own))
         self.norm = norm
-        self.head = Linear(4 * dim if pooling == "corners" else dim, classes, gain=1.0, key=head)
+        self.head = Linear(POOLED[self.pooling] * dim, classes, gain=1.0, key=head)
 
     def turn(self, number: int) -> Cycle:
         """The residual layers of one turn, as modules of their own."""

@@ -165,7 +165,7 @@ MODELS: dict[str, tuple[dict[str, Any], Refusal]] = {
     "dim": ({"dim": 2.5}, Refusal("STM5208", "not 2.5", whole("dim"))),
     "pairs": ({"pairs": 0}, Refusal("STM5208", "not 0", whole("pairs"))),
     "expansion": ({"expansion": True}, Refusal("STM5208", "not True", whole("expansion"))),
-    "pooling": ({"pooling": "max"}, Refusal("STM5010", "`max`", "choose one of corners, mean, class")),
+    "pooling": ({"pooling": "max"}, Refusal("STM5010", "`max`", "choose one of corners, ends, mean, class")),
     "key": ({"key": 0}, Refusal("STM5208", "not 0", "jax.random.key(0)")),
     "position": ({"position": "yes"}, Refusal("STM5010", "`position`", "must be True or False, not 'yes'")),
 }
