@@ -102,7 +102,7 @@ def layers(size: Size, model: Model) -> Makers:
 
     nodes, key, width = size.side // model.patch, jax.random.key(0), model.dim // model.heads
     grid = {"rows": nodes, "cols": nodes, "heads": model.heads, "key": width, "value": width}
-    p, d = (stmlang.compile(f"std:plstm/image_{mode}", batch=size.batch, **cast(Any, grid)) for mode in "pd")
+    p, d = (cast(Any, stmlang.compile(f"std:plstm/image_{mode}", batch=size.batch, **cast(Any, grid))) for mode in "pd")
 
     def features(*shape: int) -> Any:
         return jax.random.normal(jax.random.key(1), (size.batch, *shape, model.dim))
@@ -110,8 +110,14 @@ def layers(size: Size, model: Model) -> Makers:
     def alone(op: Any) -> tuple[Any, Any]:
         layer, x = ImageScan(op, model.dim, key=key), features(nodes, nodes)
         q, k, v = jax.random.normal(jax.random.key(2), (3, size.batch, nodes, nodes, model.heads, width))
-        gates = jax.vmap(lambda x: layer.gates(x, op.signature.gates))(x)
-        return lambda arrays: op(*arrays), (q, k, v, gates)
+
+        def gates(x: Any) -> Any:
+            return layer.gates(x, op.signature.gates)
+
+        def scan(arrays: Any) -> Any:
+            return op(*arrays)
+
+        return scan, (q, k, v, jax.vmap(gates)(x))
 
     return {
         "attention": lambda: (Attention(model.dim, heads=model.heads, key=key), features(nodes * nodes)),
@@ -143,10 +149,10 @@ def _program(module: Any, arguments: Any, mode: Mode) -> tuple[Any, ...]:
     import jax
     import jax.numpy as jnp
 
-    learned, rest = eqx.partition(module, eqx.is_inexact_array)
+    learned, rest = cast(tuple[Any, Any], eqx.partition(module, eqx.is_inexact_array))
 
     def forward(learned: Any, arguments: Any) -> Any:
-        return jax.vmap(eqx.combine(learned, rest))(arguments)
+        return jax.vmap(cast(Any, eqx.combine(learned, rest)))(arguments)
 
     def gradients(learned: Any, arguments: Any) -> Any:
         def loss(learned: Any, arguments: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -73,7 +73,8 @@ HEADER = ("", "parameters", "paper", "multiply-adds", "all pairs", "paper", "")
 
 def row(entry: Entry) -> tuple[str, ...]:
     """A line of the table."""
-    model = eqx.nn.inference_mode(eqx.filter_eval_shape(partial(entry.make, key=jax.random.key(0))))
+    shapes = cast(Any, eqx.filter_eval_shape)(partial(entry.make, key=jax.random.key(0)))
+    model = cast(Any, eqx.nn.inference_mode)(shapes)
     padded = f"{multiply_adds(model, IMAGE, of_scan=padded_attention) / 1e9:.2f} G" if "pLSTM" in entry.name else NONE
     return (
         entry.name,

@@ -71,8 +71,8 @@ def _of_equation(equation: JaxprEqn, of_scan: OfScan) -> int:
             contracted: tuple[int, ...] = equation.params["dimension_numbers"][0][0]
             return _size(equation.outvars[0]) * prod(_shape(equation.invars[0])[axis] for axis in contracted)
         case "conv_general_dilated":
-            kernel, layout = _shape(equation.invars[1]), equation.params["dimension_numbers"].rhs_spec
-            return _size(equation.outvars[0]) * prod(kernel) // kernel[layout[0]]
+            kernel, layout = _shape(equation.invars[1]), equation.params["dimension_numbers"]
+            return _size(equation.outvars[0]) * prod(kernel) // kernel[int(layout.rhs_spec[0])]
         case "scan_call":
             call = equation.params["call"]
             return of_scan(call.compilation) * int(call.batch)

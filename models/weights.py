@@ -99,7 +99,8 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], Mapping[str, str]]:
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    return {_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(model) if _is_parameter(leaf)}
+    leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_leaves_with_path(model))
+    return {_name(path): leaf for path, leaf in leaves if _is_parameter(leaf)}
 
 
 def _is_parameter(leaf: Any) -> bool:
@@ -112,7 +113,7 @@ def _scans(model: Any) -> dict[str, str]:
     def is_scan(node: Any) -> bool:
         return isinstance(node, SCANS)
 
-    leaves = jax.tree_util.tree_leaves_with_path(model, is_leaf=is_scan)
+    leaves = cast(list[tuple[Any, Any]], jax.tree_util.tree_leaves_with_path(model, is_leaf=is_scan))
     return {_name(path): f"scan {fingerprint(node.scan)}" for path, node in leaves if isinstance(node, SCANS)}
 
 

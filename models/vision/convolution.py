@@ -94,7 +94,7 @@ def convnext(
         inside = eqx.nn.Sequential([mixed, LayerNorm(dim), Perceptron(dim, expansion * dim, key=second)])
         return (Residual(None, inside, dim, layer_scale=layer_scale, dropout=dropout, drop_path=drop_path),)
 
-    made = {"pooling": "mean", **options}
+    made: dict[str, Any] = {"pooling": "mean", **options}
     return ImageModel(cycle, LayerNorm(dim), classes=classes, dim=dim, turns=depth, patch=patch, key=key, **made)
 
 

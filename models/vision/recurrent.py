@@ -99,5 +99,5 @@ def _model(layers: MakeLayers, dim: int, depth: int, of_turn: int, key: PRNGKeyA
     def cycle(key: PRNGKeyArray) -> Cycle:
         return tuple(Residual(RMSNorm((dim,), dtype=jnp.float32), layer, dim, **around) for layer in layers(key))
 
-    made = {"classes": 1000, "pooling": "mean", "position": (size[0] // patch, size[1] // patch), **options}
+    made: dict[str, Any] = {"classes": 1000, "pooling": "mean", "position": (size[0] // patch, size[1] // patch), **options}
     return ImageModel(cycle, RMSNorm((dim,), dtype=jnp.float32), dim=dim, turns=depth // of_turn, key=key, **made)

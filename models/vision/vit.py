@@ -75,7 +75,7 @@ def vit(
     def residual(layer: Layer) -> Residual:
         return Residual(LayerNorm(dim), layer, dim, layer_scale=layer_scale, dropout=dropout, drop_path=drop_path)
 
-    made = {"position": (size[0] // patch, size[1] // patch), "pooling": "class", **options}
+    made: dict[str, Any] = {"position": (size[0] // patch, size[1] // patch), "pooling": "class", **options}
     return ImageModel(cycle, LayerNorm(dim), classes=classes, dim=dim, turns=depth, patch=patch, key=key, **made)
 
 
