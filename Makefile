@@ -19,7 +19,7 @@ BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 
-.PHONY: setup demo test test-as-users test-slow fuzz bench wheel lint format lock clean
+.PHONY: setup demo test test-as-users test-slow fuzz bench bench-vision wheel lint format lock clean
 
 setup: $(READY)
 
@@ -27,7 +27,7 @@ $(READY): requirements.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("stmlang needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --requirement requirements.lock
-	$(BIN)/python -m pip install -qq --constraint requirements.lock --no-build-isolation --editable '.[graphs,demo,tensorboard,test,dev]'
+	$(BIN)/python -m pip install -qq --constraint requirements.lock --no-build-isolation --editable '.[graphs,demo,tensorboard,safetensors,test,dev]'
 	@touch $@
 
 demo: setup
@@ -54,6 +54,10 @@ bench: setup
 	$(BIN)/python -m benchmarks.regret
 	$(BIN)/python -m benchmarks.compile_time
 	$(BIN)/python -m benchmarks.streaming
+
+# pLSTM-Vis against a vision transformer of its width and depth, whole and by part.
+bench-vision: setup
+	$(BIN)/python -m benchmarks.vision $(ARGS)
 
 # What `pip install` takes anywhere: dist/stmlang-VERSION-py3-none-any.whl.
 wheel: setup

@@ -35,6 +35,7 @@ EXTRAS = {
     "typing_extensions": "demo",
     "orbax": "demo",
     "tensorboardX": "tensorboard",
+    "safetensors": "safetensors",
 }
 """The extra that a module comes with, for what is not always installed."""
 NEEDED = (

@@ -11,14 +11,14 @@ import optax
 from jaxtyping import Array
 
 from stmlang.experiments.digits.data import CLASSES
-from stmlang.models.vision.plstm import PLSTM
+from stmlang.models.vision.model import ImageModel
 
 
-def smoothed(smoothing: float) -> Callable[[PLSTM, Any, Array], tuple[Array, dict[str, Array]]]:
+def smoothed(smoothing: float) -> Callable[[ImageModel, Any, Array], tuple[Array, dict[str, Array]]]:
     """The mean cross entropy against labels of which a share is spread over all classes, and the share of images that are
     right. A batch is `(pixels, labels)`."""
 
-    def loss(model: PLSTM, batch: Any, key: Array) -> tuple[Array, dict[str, Array]]:
+    def loss(model: ImageModel, batch: Any, key: Array) -> tuple[Array, dict[str, Array]]:
         del key
         pixels, labels = batch
         logits = jax.vmap(model)(pixels)

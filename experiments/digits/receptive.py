@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from stmlang.models.vision.plstm import PLSTM
+from stmlang.models.vision.model import ImageModel
+from stmlang.models.vision.residual import Residual
 from stmlang.nn import ScanLayer
 
 
@@ -34,7 +36,7 @@ class Fields:
     layers: Sequence[Field]
 
 
-def compared(before: PLSTM, after: PLSTM, pixels: Float[np.ndarray, "8 8 1"], label: int) -> Fields:
+def compared(before: ImageModel, after: ImageModel, pixels: Float[np.ndarray, "8 8 1"], label: int) -> Fields:
     """The fields of a network before and after training, on the same image and of the same node."""
     source, start = _reach(before, pixels)
     _, end = _reach(after, pixels)
@@ -44,18 +46,18 @@ def compared(before: PLSTM, after: PLSTM, pixels: Float[np.ndarray, "8 8 1"], la
 
 
 def _reach(
-    model: PLSTM, pixels: Float[np.ndarray, "8 8 1"]
+    model: ImageModel, pixels: Float[np.ndarray, "8 8 1"]
 ) -> tuple[tuple[int, int], list[Float[np.ndarray, "rows cols head"]]]:
     """The node in the middle of the grid, and what it reaches in the first pair's P and D layer."""
     x = model.tokens(jnp.asarray(pixels))
     source = (x.shape[0] // 2, x.shape[1] // 2)
-    p, d = model.pair(0)
-    rows = [_row(p.scan, p.before_scan(x), source)]
-    return source, [*rows, _row(d.scan, d.before_scan(p(x)), source)]
+    p, perceptron, d, _ = model.turn(0)
+    return source, [_row(p, x, source), _row(d, perceptron(p(x)), source)]
 
 
-def _row(layer: ScanLayer, features: Float[Array, "rows cols dim"], source: tuple[int, int]) -> Float[np.ndarray, "..."]:
-    def row(features: Float[Array, "rows cols dim"]) -> Float[Array, "rows cols head"]:
+def _row(around: Residual, x: Float[Array, "rows cols dim"], source: tuple[int, int]) -> Float[np.ndarray, "..."]:
+    def row(x: Float[Array, "rows cols dim"]) -> Float[Array, "rows cols head"]:
+        layer, features = cast(ScanLayer, around.layer), x if around.norm is None else around.norm(x)
         return layer.op.gating_matrix(layer.gates(features))[source]
 
-    return np.asarray(jax.jit(row)(features), np.float32)
+    return np.asarray(jax.jit(row)(x), np.float32)

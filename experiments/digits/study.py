@@ -20,7 +20,8 @@ from stmlang.experiments.digits.testing import confusion, mistakes, probabilitie
 from stmlang.experiments.training.fitting import Task, fit
 from stmlang.experiments.training.report import Choice, write
 from stmlang.experiments.training.state import digest, parameters
-from stmlang.models.vision.plstm import PLSTM
+from stmlang.models.vision.model import ImageModel
+from stmlang.models.vision.plstm import plstm
 
 TARGETS = ("cpu", "gpu")
 
@@ -79,9 +80,9 @@ def run(settings: Settings, console: Console) -> Outcome:
     return outcome
 
 
-def _model(p: stmlang.CompiledScan, d: stmlang.CompiledScan, settings: Settings) -> PLSTM:
+def _model(p: stmlang.CompiledScan, d: stmlang.CompiledScan, settings: Settings) -> ImageModel:
     """The classifier as it starts."""
-    return PLSTM(
+    return plstm(
         p,
         d,
         classes=CLASSES,

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from stmlang.experiments.digits.data import CLASSES, Images
-from stmlang.models.vision.plstm import PLSTM
+from stmlang.models.vision.model import ImageModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +24,11 @@ class Mistake:
     share: float
 
 
-def probabilities(model: PLSTM, images: Images) -> Float[np.ndarray, "image digit"]:
+def probabilities(model: ImageModel, images: Images) -> Float[np.ndarray, "image digit"]:
     """How likely the model holds each digit to be, in each image."""
 
     @eqx.filter_jit
-    def softmax(model: PLSTM, pixels: Array) -> Array:
+    def softmax(model: ImageModel, pixels: Array) -> Array:
         return jax.nn.softmax(jax.vmap(model)(pixels), axis=-1)
 
     return np.asarray(softmax(model, jnp.asarray(images.pixels)))

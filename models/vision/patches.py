@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, assert_never
 
 import jax.numpy as jnp
@@ -11,7 +12,9 @@ from jaxtyping import Array, Float
 from stmlang.nn.errors import require_floats, require_size
 from stmlang.runtime.signature import call_error
 
-Pooling = Literal["corners", "mean"]
+Pooling = Literal["corners", "ends", "mean", "class"]
+POOLED: Mapping[Pooling, int] = {"corners": 4, "ends": 2, "mean": 1, "class": 1}
+"""Nodes that stand behind each other in what is pooled."""
 
 
 def patches(image: Float[Array, "height width channels"], size: int, stride: int) -> Float[Array, "rows cols features"]:
@@ -48,12 +51,17 @@ def require_patch(size: int, stride: int) -> tuple[int, int]:
     return size, stride
 
 
-def pool(x: Float[Array, "rows cols dim"], how: Pooling) -> Float[Array, " features"]:
-    """One vector of an image: the four corner tokens behind each other, as the paper does, or the mean of all."""
+def pool(x: Float[Array, "*nodes dim"], how: Pooling) -> Float[Array, " features"]:
+    """One vector of an image: the four corner tokens of a grid behind each other, as the paper does, the first and the last, as
+    Vision-LSTM does, the mean of all, or the first of a row, the class token."""
     match how:
         case "corners":
             return jnp.concatenate([x[0, 0], x[0, -1], x[-1, 0], x[-1, -1]])
+        case "ends":
+            return jnp.concatenate([x[0, 0], x[-1, -1]])
         case "mean":
-            return jnp.mean(x, axis=(0, 1))
+            return jnp.mean(x, axis=tuple(range(x.ndim - 1)))
+        case "class":
+            return x[0]
         case _:
             assert_never(how)

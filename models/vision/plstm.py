@@ -1,146 +1,192 @@
-"""The pLSTM image classifier: layers in P-mode and in D-mode by turns."""
+"""pLSTM-Vis: layers in P-mode and in D-mode by turns, each with a perceptron behind it."""
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, cast
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from stmlang.models.parts import Linear, Perceptron
-from stmlang.models.vision.patches import Pooling, patches, pool, require_patch
+from stmlang.models.parts import Perceptron
+from stmlang.models.vision.gates import Reads
+from stmlang.models.vision.model import Cycle, Grid, ImageModel
+from stmlang.models.vision.patches import Pooling, require_patch
+from stmlang.models.vision.residual import Layer, Residual
+from stmlang.models.vision.scanned import AS_WRITTEN, ImageScan
 from stmlang.nn import RMSNorm, ScanLayer
-from stmlang.nn.errors import require_key, require_scan, require_size
-from stmlang.nn.show import summary
+from stmlang.nn.errors import require_scan, require_size, require_type
+from stmlang.nn.start import SMALL
+from stmlang.runtime.compile import compile
 from stmlang.runtime.compiled import CompiledScan
-from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
-from stmlang.runtime.options import word
 from stmlang.runtime.signature import call_error, flag
 from stmlang.scan.topology import Regular
 
-
-class Block(eqx.Module):
-    """`x + scan(norm(x))`, then `x + perceptron(norm(x))`."""
-
-    before_scan: RMSNorm
-    scan: ScanLayer
-    before_perceptron: RMSNorm
-    perceptron: Perceptron
-
-    __hash__ = hash_of
-    __eq__ = equal
-    __pdoc__ = summary
-
-    def __init__(self, op: CompiledScan | OpenScan, dim: int, *, expansion: int, key: PRNGKeyArray) -> None:
-        scan, perceptron = jax.random.split(key)
-        self.before_scan, self.before_perceptron = RMSNorm((dim,)), RMSNorm((dim,))
-        self.scan = ScanLayer(op, dim, key=scan)
-        self.perceptron = Perceptron(dim, expansion * dim, key=perceptron)
-
-    def __call__(self, x: Float[Array, "rows cols dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "rows cols dim"]:
-        del key
-        x = x + self.scan(self.before_scan(x))
-        return x + self.perceptron(self.before_perceptron(x))
+GridScan = CompiledScan | OpenScan
+Mode = Literal["P", "D"]
+SPECS: Mapping[str, str] = {"P": "std:plstm/image_p", "D": "std:plstm/image_d"}
+OPEN_START: Mapping[str, Mapping[str, float]] = {
+    "P": {"strength": 0.0, "mark": 0.0, "direct": -2.0},
+    "D": {"source": 0.0, "mark": 0.0, "direct": -2.0},
+}
+"""Biases of gates that are half open at the start, which the paper's (-4, -4, -6) keep closed for thousands of steps."""
 
 
-class PLSTM(eqx.Module):
-    """Patches, a learned position embedding, `pairs` of a P block and a D block, pooling, a linear head.
+def plstm(
+    p: GridScan,
+    d: GridScan,
+    *,
+    classes: int,
+    channels: int = 3,
+    patch: int = 16,
+    stride: int | None = None,
+    dim: int = 192,
+    pairs: int = 6,
+    expansion: int = 4,
+    position: bool | tuple[int, int] = True,
+    pooling: Pooling = "corners",
+    key: PRNGKeyArray,
+) -> ImageModel:
+    """A classifier of `pairs` of a `ScanLayer` around `p` and one around `d`, any scans of a grid, a perceptron behind each.
 
-    The parameters of all pairs are stacked and the pairs run in a `lax.scan`: each compiled scan is traced and compiled once,
-    however deep the model. One image a call, `(height, width, channels)`, in the dtype of the image; logits in float32. Without
-    a position embedding the scans may be open, and the model takes images of any size.
+    `position` says whether there is a table of positions; of scans without sizes, for which grid. Without one, or with that, a
+    model of such scans takes images of any size. Raises SpecError: STM5001 for a table of an open grid, STM5010 and STM5208 as
+    `ImageModel` does, STM5208 for scans that do not run on one grid.
     """
+    grid, expansion = _require_grids(p, d), require_size("expansion", expansion)
+    dim, pairs = require_size("dim", dim), require_size("pairs", pairs)
+    require_patch(patch, patch if stride is None else stride)
+    place = position if isinstance(position, tuple) else p.dag.node_shape if flag("position", position) else None
 
-    embed: Linear
-    position: Float[Array, "rows cols dim"] | None
-    stacked: tuple[Block, Block]
-    shared: tuple[Block, Block]
-    norm: RMSNorm
-    head: Linear
-    patch: int = eqx.field(static=True)
-    stride: int = eqx.field(static=True)
-    pooling: Pooling = eqx.field(static=True)
-    channels: int = eqx.field(static=True)
-    grid: tuple[int | None, ...] = eqx.field(static=True)
+    def cycle(key: PRNGKeyArray) -> Cycle:
+        first, second, *perceptrons = jax.random.split(key, 4)
+        layers = (ScanLayer(p, dim, key=first), ScanLayer(d, dim, key=second))
+        return _cycle(layers, dim, expansion, Options(), perceptrons)
 
-    __hash__ = hash_of
-    __eq__ = equal
-    __pdoc__ = summary
-
-    def __init__(
-        self,
-        p: CompiledScan | OpenScan,
-        d: CompiledScan | OpenScan,
-        *,
-        classes: int,
-        channels: int = 3,
-        patch: int = 16,
-        stride: int | None = None,
-        dim: int = 192,
-        pairs: int = 6,
-        expansion: int = 4,
-        position: bool = True,
-        pooling: Pooling = "corners",
-        key: PRNGKeyArray,
-    ) -> None:
-        """Raises SpecError: STM5001 for a position embedding of an open grid, STM5010 for an unknown `pooling`, STM5208 for
-        anything else that no model can be made of."""
-        grids = _require_grids(p, d)
-        classes, channels, dim = require_size("classes", classes), require_size("channels", channels), require_size("dim", dim)
-        pairs, expansion = require_size("pairs", pairs), require_size("expansion", expansion)
-        patch, stride = require_patch(patch, patch if stride is None else stride)
-        word("pooling", pooling, get_args(Pooling))
-        places = p.dag.node_shape if flag("position", position) else ()
-        embed, place, head, *blocks = jax.random.split(require_key(key), 3 + pairs)
-        self.patch, self.stride, self.pooling, self.channels, self.grid = patch, stride, pooling, channels, grids
-        self.embed = Linear(patch * patch * channels, dim, gain=1.0, key=embed)
-        self.position = 0.02 * jax.random.normal(place, (*places, dim)) if position else None
-        made = [_pair(p, d, dim, expansion, block) for block in blocks]
-        learned: list[tuple[Block, Block]] = [eqx.filter(pair, eqx.is_inexact_array) for pair in made]
-        self.stacked = jax.tree.map(_stack, *learned)
-        self.shared = eqx.filter(made[0], eqx.is_inexact_array, inverse=True)
-        self.norm = RMSNorm((dim,))
-        self.head = Linear(4 * dim if pooling == "corners" else dim, classes, gain=1.0, key=head)
-
-    def pair(self, number: int) -> tuple[Block, Block]:
-        """The P block and the D block of one pair, as modules of their own."""
-
-        def take(array: Array) -> Array:
-            return array[number]
-
-        return eqx.combine(jax.tree.map(take, self.stacked), self.shared)
-
-    def tokens(self, image: Float[Array, "height width channels"]) -> Float[Array, "rows cols dim"]:
-        """What the first block sees. Raises SpecError (STM5201) for an image of another size or number of channels."""
-        cut = patches(image, self.patch, self.stride)
-        extents = [None if axis is None else axis * self.stride for axis in self.grid]
-        if image.shape[-1] != self.channels or any(
-            side not in (None, length) for side, length in zip(extents, image.shape, strict=False)
-        ):
-            sides = [name if side is None else side for name, side in zip(("height", "width"), extents, strict=True)]
-            shown = f"({sides[0]}, {sides[1]}, {self.channels})"
-            help = "a model without a position embedding, of scans without sizes, takes images of any size"
-            raise call_error("STM5201", f"`image` must have the shape {shown}, not {image.shape}", help=help)
-        x = self.embed(cut)
-        return x if self.position is None else x + self.position.astype(x.dtype)
-
-    def __call__(
-        self, image: Float[Array, "height width channels"], *, key: PRNGKeyArray | None = None
-    ) -> Float[Array, " classes"]:
-        del key
-
-        def step(x: Array, learned: tuple[Block, Block]) -> tuple[Array, None]:
-            p, d = eqx.combine(learned, self.shared)
-            return d(p(x)), None
-
-        x, _ = jax.lax.scan(step, self.tokens(image), self.stacked)
-        return self.head(pool(self.norm(x), self.pooling).astype(jnp.float32))
+    return ImageModel(
+        cycle,
+        RMSNorm((dim,)),
+        classes=classes,
+        dim=dim,
+        turns=pairs,
+        channels=channels,
+        patch=patch,
+        stride=stride,
+        grid=grid,
+        position=cast(tuple[int, int] | None, place),
+        pooling=pooling,
+        key=key,
+    )
 
 
-def _require_grids(p: CompiledScan | OpenScan, d: CompiledScan | OpenScan) -> tuple[int | None, ...]:
+@dataclass(frozen=True)
+class Options:
+    """What `Residual` is given: where LayerScale starts (in the paper there is none), and the probabilities of dropout and of
+    stochastic depth (in the paper 0, .05 and .1 for T, S and B)."""
+
+    layer_scale: float | None = None
+    dropout: float = 0.0
+    drop_path: float = 0.0
+
+
+def plstm_vis(
+    dim: int,
+    *,
+    heads: int,
+    depth: int = 12,
+    expansion: int = 4,
+    classes: int = 1000,
+    channels: int = 3,
+    patch: int = 16,
+    size: tuple[int, int] | None = (224, 224),
+    modes: Sequence[Mode] = ("P", "D"),
+    reads: Reads = "own",
+    start: Mapping[str, Mapping[str, float]] | Literal["paper", "open"] = "paper",
+    gain: float = SMALL,
+    pooling: Pooling = "corners",
+    layer_scale: float | None = None,
+    dropout: float = 0.0,
+    drop_path: float = 0.0,
+    dtype: Any = None,
+    remat: bool = False,
+    key: PRNGKeyArray,
+) -> ImageModel:
+    """pLSTM-Vis (the paper, section 5.2 and appendix), for images of any size.
+
+        model = plstm_vis_t(key=key)                                    # also _s and _b
+        logits = jax.vmap(model)(images)                                # (batch, height, width, 3)
+        larger = model.at(384, 384)                                     # to be trained on there
+
+    The ablations of the paper: `modes=("P",)`, `modes=("D",)`, `size=None` (no table of positions; else the table is that of
+    images of this height and width), `reads="constant"` (gates of biases alone). `start` has biases of gates by mode and leaf:
+    "paper" takes those of the specs, which are the paper's, "open" those of `OPEN_START`. `gain=0` starts the weights of gates
+    at zero, as the paper's ablations and arrow pointing do. `dtype="bfloat16"` computes in it on parameters in float32. For the
+    rest see `ImageModel` and `Residual`. Raises SpecError as they do.
+    """
+    dim, heads, depth = require_size("dim", dim), require_size("heads", heads), require_size("depth", depth)
+    if not modes or set(modes) - set(SPECS) or depth % len(modes):
+        message = f'`modes` must be "P" and "D" in an order that divides {depth} layers, not {modes!r:.80}'
+        raise call_error("STM5208", message, help='such as `modes=("P", "D")`, or `modes=("D",)` for one alone')
+    if dim % heads:
+        raise call_error("STM5208", f"{dim} features cannot be divided among {heads} heads")
+    biases = {"paper": dict[str, Mapping[str, float]](), "open": OPEN_START}[start] if isinstance(start, str) else start
+    kind, width = "float32" if dtype is None else require_type("dtype", dtype).name, dim // heads
+    ops = {
+        mode: cast(OpenScan, compile(SPECS[mode], dtype=kind, heads=heads, key=width, value=width))
+        for mode in dict.fromkeys(modes)
+    }
+    options = Options(layer_scale, dropout, drop_path)
+
+    def cycle(key: PRNGKeyArray) -> Cycle:
+        keys = jax.random.split(key, 2 * len(modes))
+        layers = [
+            ImageScan(ops[mode], dim, reads=reads, start=biases.get(mode, AS_WRITTEN), gain=gain, key=own)
+            for mode, own in zip(modes, keys, strict=False)
+        ]
+        return _cycle(layers, dim, require_size("expansion", expansion), options, keys[len(modes) :])
+
+    return ImageModel(
+        cycle,
+        RMSNorm((dim,), dtype=jnp.float32),
+        classes=classes,
+        dim=dim,
+        turns=depth // len(modes),
+        channels=channels,
+        patch=patch,
+        position=None if size is None else (size[0] // patch, size[1] // patch),
+        pooling=pooling,
+        dtype=dtype,
+        remat=remat,
+        key=key,
+    )
+
+
+plstm_vis_t = partial(plstm_vis, 192, heads=3)
+"""6 million parameters."""
+plstm_vis_s = partial(plstm_vis, 384, heads=6)
+"""23 million parameters."""
+plstm_vis_b = partial(plstm_vis, 768, heads=12)
+"""89 million parameters."""
+
+
+def _cycle(
+    layers: Sequence[Layer], dim: int, expansion: int, options: Options, keys: Sequence[PRNGKeyArray] | PRNGKeyArray
+) -> Cycle:
+    """Each layer, and a perceptron behind it, with a norm before and a residual connection around."""
+
+    def residual(layer: Layer) -> Residual:
+        norm = RMSNorm((dim,), dtype=jnp.float32)
+        return Residual(norm, layer, dim, layer_scale=options.layer_scale, dropout=options.dropout, drop_path=options.drop_path)
+
+    perceptrons = [Perceptron(dim, expansion * dim, key=key) for key in keys]
+    return tuple(residual(layer) for pair in zip(layers, perceptrons, strict=True) for layer in pair)
+
+
+def _require_grids(p: GridScan, d: GridScan) -> Grid:
     """The sizes of the grid that both scans run on, None where open in both. Raises SpecError (STM5208) for anything else."""
     grids: list[tuple[int | None, ...]] = []
     for name, op in (("p", p), ("d", d)):
@@ -152,15 +198,5 @@ def _require_grids(p: CompiledScan | OpenScan, d: CompiledScan | OpenScan) -> tu
     if any(None not in (size, other) and size != other for size, other in zip(*grids, strict=True)):
         message = f"`p` and `d` must run on one grid, not on {grids[0]} and {grids[1]}"
         raise call_error("STM5208", message, help="compile both for the same sizes")
-    return tuple(other if size is None else size for size, other in zip(*grids, strict=True))
-
-
-def _stack(*arrays: Array) -> Array:
-    return jnp.stack(arrays)
-
-
-def _pair(
-    p: CompiledScan | OpenScan, d: CompiledScan | OpenScan, dim: int, expansion: int, key: PRNGKeyArray
-) -> tuple[Block, Block]:
-    first, second = jax.random.split(key)
-    return Block(p, dim, expansion=expansion, key=first), Block(d, dim, expansion=expansion, key=second)
+    rows, cols = (other if size is None else size for size, other in zip(*grids, strict=True))
+    return rows, cols

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.models.vision.model import ImageModel
 from stmlang.models.vision.patches import patches
-from stmlang.models.vision.plstm import PLSTM
+from stmlang.models.vision.plstm import plstm
 from stmlang.nn import RMSNorm, ScanLayer
 from tests.api.refusals import Refusal, refused, refused_cheaply
 
@@ -164,14 +165,14 @@ MODELS: dict[str, tuple[dict[str, Any], Refusal]] = {
     "dim": ({"dim": 2.5}, Refusal("STM5208", "not 2.5", whole("dim"))),
     "pairs": ({"pairs": 0}, Refusal("STM5208", "not 0", whole("pairs"))),
     "expansion": ({"expansion": True}, Refusal("STM5208", "not True", whole("expansion"))),
-    "pooling": ({"pooling": "max"}, Refusal("STM5010", "`max`", "choose one of corners, mean")),
+    "pooling": ({"pooling": "max"}, Refusal("STM5010", "`max`", "choose one of corners, ends, mean, class")),
     "key": ({"key": 0}, Refusal("STM5208", "not 0", "jax.random.key(0)")),
     "position": ({"position": "yes"}, Refusal("STM5010", "`position`", "must be True or False, not 'yes'")),
 }
 
 
-def model(**given: Any) -> PLSTM:
-    return PLSTM(**{"p": P, "d": D, "classes": 3, "channels": 1, "patch": 2, "dim": 4, "pairs": 1, "key": KEY, **given})
+def model(**given: Any) -> ImageModel:
+    return plstm(**{"p": P, "d": D, "classes": 3, "channels": 1, "patch": 2, "dim": 4, "pairs": 1, "key": KEY, **given})
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -57,6 +57,18 @@ def test_python_of_the_document_on_blocks_runs() -> None:
     assert found["written"].shape == (30,)
 
 
+def test_python_of_the_document_on_vision_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "vision.md").read_text(), re.MULTILINE | re.DOTALL):
+        exec(compile(block, "docs/vision.md", "exec"), found)
+    assert found["logits"].shape == (5, 10)
+    assert found["larger"].position.shape == (6, 4, 32)
+    assert bool((found["again"].head.weight == found["model"].head.weight).all())
+    assert float(jnp.abs(found["served"] - found["logits"]).max()) < 1e-5
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.safetensors", "vis.stmx"]
+
+
 def test_python_of_the_document_on_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found: dict[str, Any] = {}

@@ -9,28 +9,29 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.models.vision.model import ImageModel
 from stmlang.models.vision.patches import patches, pool
-from stmlang.models.vision.plstm import PLSTM
+from stmlang.models.vision.plstm import plstm
 
 
 @eqx.filter_jit
-def logits(net: PLSTM, picture: jax.Array) -> jax.Array:
+def logits(net: ImageModel, picture: jax.Array) -> jax.Array:
     return net(picture)
 
 
 @eqx.filter_jit
-def pair_by_pair(net: PLSTM, picture: jax.Array) -> jax.Array:
+def pair_by_pair(net: ImageModel, picture: jax.Array) -> jax.Array:
     x = net.tokens(picture)
     for number in range(2):
-        p, d = net.pair(number)
-        x = d(p(x))
+        for layer in net.turn(number):
+            x = layer(x)
     return net.head(pool(net.norm(x), net.pooling))
 
 
-def model(pairs: int = 2, pooling: str = "corners", position: bool = True) -> PLSTM:
+def model(pairs: int = 2, pooling: str = "corners", position: bool = True) -> ImageModel:
     sizes = {"rows": 3, "cols": 2, "heads": 2, "key": 4, "value": 4}
     p, d = (stmlang.compile(f"std:plstm/image_{mode}", **sizes) for mode in "pd")
-    return PLSTM(
+    return plstm(
         p, d, classes=5, channels=2, patch=2, dim=8, pairs=pairs, pooling=pooling, position=position, key=jax.random.key(0)
     )
 
@@ -47,9 +48,9 @@ def test_pairs_run_one_after_the_other(pooling: str, position: bool) -> None:
 
 def test_pairs_start_differently_and_share_the_scans() -> None:
     net = model()
-    first, second = net.pair(0), net.pair(1)
-    assert not np.allclose(first[0].scan.query.weight, second[0].scan.query.weight)
-    assert first[0].scan.op.compilation is second[0].scan.op.compilation
+    first, second = net.turn(0)[0].layer, net.turn(1)[0].layer
+    assert not np.allclose(first.query.weight, second.query.weight)
+    assert first.op.compilation is second.op.compilation
 
 
 def test_deeper_models_are_no_larger_programs() -> None:
@@ -64,7 +65,7 @@ def test_deeper_models_are_no_larger_programs() -> None:
 def test_gradient_reaches_every_parameter_of_every_pair() -> None:
     net = model()
 
-    def loss(net: PLSTM) -> jax.Array:
+    def loss(net: ImageModel) -> jax.Array:
         return jnp.sum(jax.vmap(net)(image(batch=(3,))) ** 2)
 
     for path, gradient in jax.tree_util.tree_leaves_with_path(eqx.filter_jit(eqx.filter_grad(loss))(net)):

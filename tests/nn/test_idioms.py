@@ -22,7 +22,7 @@ import stmlang
 import stmlang.models
 import stmlang.nn
 from stmlang.models.parts import Linear, Perceptron
-from stmlang.models.vision.plstm import Block
+from stmlang.models.vision.residual import Residual
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.runtime.modules import equal, hash_of
 
@@ -37,7 +37,9 @@ LAYERS: dict[str, Callable[[jax.Array], Any]] = {
     "norm": lambda key: eqx.tree_at(lambda norm: norm.scale, RMSNorm((DIM,)), jax.random.normal(key, (DIM,))),
     "perceptron": lambda key: Perceptron(DIM, 4, key=key),
     "linear": lambda key: Linear(DIM, DIM, gain=1.0, key=key),
-    "block": lambda key: Block(stmlang.compile(CHAIN, t=4), DIM, expansion=2, key=key),
+    "residual": lambda key: Residual(
+        RMSNorm((DIM,)), ScanLayer(stmlang.compile(CHAIN, t=4), DIM, key=key), DIM, layer_scale=0.5
+    ),
 }
 each = pytest.mark.parametrize("name", LAYERS)
 some = pytest.mark.parametrize("name", ["scan", "norm"])

@@ -13,7 +13,7 @@ import pytest
 
 import stmlang
 from stmlang.graph import batch, from_edges
-from stmlang.models.vision.plstm import PLSTM
+from stmlang.models.vision.plstm import plstm
 from stmlang.nn import ScanLayer
 
 LINES, COLUMNS = 24, 120
@@ -55,7 +55,7 @@ def values() -> dict[str, Any]:
         "layer": layer,
         "leaves": layer.leaves,
         "projection": layer.query,
-        "model": PLSTM(p, d, classes=10, dim=32, pairs=2, key=jax.random.key(0)),
+        "model": plstm(p, d, classes=10, dim=32, pairs=2, key=jax.random.key(0)),
         "layers": eqx.nn.Sequential([layer, layer]),
     }
 

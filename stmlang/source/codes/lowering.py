@@ -149,6 +149,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "derivative in reverse mode. Forward mode, second derivatives and those of a program that was stored alone "
         "are in none.",
     ),
+    "STM5315": (
+        "parameters of another model",
+        "A file of parameters fits a model whose parameters have its names, shapes and data types, and whose scans have its "
+        "texts. Order does not count.",
+    ),
     "STM5401": (
         "measurements cannot be kept",
         "`stmlang tune` and `stmlang doctor --calibrate` write what they measured to the user's cache: `$STMLANG_CACHE`, else "
