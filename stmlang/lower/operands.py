@@ -150,9 +150,8 @@ def laid_out(frame: Frame, matrices: Sequence[Index], value: Value, sites: Seque
         pair = (frame.axis(index), frame.axis(index) - 1)
         array = jnp.broadcast_to(array, [frame.size(index) if k in pair else n for k, n in enumerate(array.shape)])
     array = jnp.moveaxis(array, [lead + 1, lead], [0, 1])
-    for axis, index in reversed(list(enumerate((*PORT_INDICES, *TERM_INDICES), lead + 2))):
-        if index not in axes:
-            array = jnp.squeeze(array, axis)
+    absent = [axis for axis, index in enumerate((*PORT_INDICES, *TERM_INDICES), lead + 2) if index not in axes]
+    array = jnp.squeeze(array, absent)
     extents = [len(frame.ports) if index in PORT_INDICES else frame.size(index) for index in axes]
     shape = (array.shape[0], frame.scan.heads, *sites, *extents, *array.shape[array.ndim - STATE_AXES :])
     return jnp.broadcast_to(array, shape)

@@ -89,7 +89,11 @@ def merge(a: Summary, b: Summary, wiring: Wiring) -> Summary:
 
 def _upper(a: Array, across: Array, b: Array) -> Array:
     """`[[a, across], [0, b]]`."""
+    if a.shape[-1] == 0:
+        return across if b.shape[-2] == 0 else jnp.concatenate([across, b], axis=-2)
     top = jnp.concatenate([a, across], axis=-1)
+    if b.shape[-2] == 0:
+        return top
     padding = [(0, 0)] * (b.ndim - 1) + [(a.shape[-1], 0)]
     return jnp.concatenate([top, jnp.pad(b, padding)], axis=-2)
 

@@ -28,12 +28,14 @@ def padded(rows: Sequence[Sequence[int]], width: int | None = None) -> Int[np.nd
 
 
 def select(array: Array, indices: Indices, axis: int) -> Array:
-    """Entries along an axis. Indices known now that are contiguous become a slice."""
+    """Entries along an axis. Indices known now that are contiguous become a slice, all of them in order the array itself."""
     if isinstance(indices, np.ndarray):
         if len(indices) == 0:
             return jax.lax.slice_in_dim(array, 0, 0, axis=axis % array.ndim)
         first, last = int(indices[0]), int(indices[-1])
         if last - first + 1 == len(indices) and bool((np.diff(indices) == 1).all()):
+            if len(indices) == array.shape[axis]:
+                return array
             return jax.lax.slice_in_dim(array, first, last + 1, axis=axis % array.ndim)
     return take(array, indices, axis)
 

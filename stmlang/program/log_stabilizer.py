@@ -8,21 +8,26 @@ terms have, carried along by the same recurrence in (max, +),
 the scaled states obey the scaled recurrence `T' = T exp(m[t-1] - m[t])`, `S' = S exp(-m[t])`; reading at node t is scaled by
 `mu[t]`, the largest logarithm read, `M' = M exp(m[t-1] - mu[t])`, `D' = D exp(-mu[t])`, and what the result is divided by has
 `exp(-mu)` in place of one. Nothing overflows, although `exp` gates do: a gate is held as `mantissa * exp(exponent)`, the
-exponent taken from the equation. As nothing depends on the scale, no gradient flows through it.
+exponent taken from the equation.
+
+Nothing depends on the scale, so its derivative is zero, and yet it is followed. Of a term that outweighs all others, what it
+adds to a result and what it adds to the divisor cancel in its derivative; in single precision their difference is noise, which
+may be thousands of times the derivative. What flows back through the scale is the same noise with the other sign: the term's
+share in the maximum is its share in the sums, and what is left of both is the derivative that the other terms make.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.operands import STATE_AXES, Factors, Operands, flip, laid_out, oriented_gate
+from stmlang.lower.running_maximum import running_maximum
 from stmlang.lower.sites import common
-from stmlang.lower.values import Environment, Value
+from stmlang.lower.values import Environment, Frame, Value
 from stmlang.program.expressions import Context, expression, rebind
 from stmlang.scan.expression import Apply, Expr, Function, GateRef, Index, Product
 from stmlang.scan.scan import Direction
@@ -34,10 +39,10 @@ CORE = ("source", "transition", "mark", "direct")
 
 
 class Scaled(NamedTuple):
-    """A gate as `mantissa * exp(exponent)`."""
+    """A gate as `mantissa * exp(exponent)`, without the one where it is one, without the other where it is zero."""
 
-    mantissa: Value
-    exponent: Value
+    mantissa: Value | None
+    exponent: Value | None
 
 
 class Scale(NamedTuple):
@@ -61,89 +66,84 @@ def scaled_gates(context: Context, environment: Environment) -> dict[str, Scaled
 
 
 def _plain(value: Value) -> Scaled:
-    return Scaled(value, Value(jnp.zeros((1,) * value.array.ndim, value.array.dtype), "constant"))
+    return Scaled(value, None)
 
 
 def _split(context: Context, environment: Environment, scaled: dict[str, Scaled], expr: Expr) -> Scaled:
     match expr:
         case Apply(function=Function.EXP, arguments=(argument,)):
-            exponent = expression(context, environment, argument)
-            return Scaled(Value(jnp.ones_like(exponent.array), exponent.site), exponent)
+            return Scaled(None, expression(context, environment, argument))
         case Product(factors=factors):
-            scaled_factors = [_split(context, environment, scaled, factor) for _, factor in factors]
-            mantissas, site = common(context.frame, [scaled_factor.mantissa for scaled_factor in scaled_factors])
-            exponents, exponent_site = common(context.frame, [scaled_factor.exponent for scaled_factor in scaled_factors])
-            mantissa, exponent = mantissas[0], exponents[0]
-            if factors[0][0]:
-                mantissa, exponent = 1 / mantissa, -exponent
-            for (inverted, _), m, e in zip(factors[1:], mantissas[1:], exponents[1:], strict=True):
-                mantissa = mantissa / m if inverted else mantissa * m
-                exponent = exponent - e if inverted else exponent + e
-            return Scaled(Value(mantissa, site), Value(exponent, exponent_site))
+            scaled_factors = [(inverted, _split(context, environment, scaled, factor)) for inverted, factor in factors]
+            return Scaled(
+                _folded(context.frame, [(inverted, factor.mantissa) for inverted, factor in scaled_factors], "product"),
+                _folded(context.frame, [(inverted, factor.exponent) for inverted, factor in scaled_factors], "sum"),
+            )
         case GateRef(gate=name, bind=bind) if name in scaled:
-            return Scaled(*(rebind(context.frame, value, bind) for value in scaled[name]))
+            return Scaled(*(None if value is None else rebind(context.frame, value, bind) for value in scaled[name]))
         case _:
             return _plain(expression(context, environment, expr))
+
+
+def _folded(frame: Frame, terms: Sequence[tuple[bool, Value | None]], kind: Literal["product", "sum"]) -> Value | None:
+    """The product of those that are there, inverted ones divided by, or their sum, inverted ones subtracted."""
+    present = [(inverted, value) for inverted, value in terms if value is not None]
+    if not present:
+        return None
+    arrays, site = common(frame, [value for _, value in present])
+    with_sign = [(inverted, array) for (inverted, _), array in zip(present, arrays, strict=True)]
+    (inverted, folded), *others = with_sign
+    if inverted:
+        folded = 1 / folded if kind == "product" else -folded
+    for inverted, array in others:
+        if kind == "product":
+            folded = folded / array if inverted else folded * array
+        else:
+            folded = folded - array if inverted else folded + array
+    return Value(folded, site)
 
 
 def _left_out(gate: Scaled, mask: Array, otherwise: float) -> Scaled:
     """A gate that is one number, without an exponent, at the nodes that a mask leaves out."""
 
-    def masked(value: Value, otherwise: float) -> Value:
-        own = mask.reshape(-1, *(1,) * (value.array.ndim - 1))
-        return Value(jnp.where(own, value.array, jnp.asarray(otherwise, value.array.dtype)), "node")
+    def masked(array: Array, otherwise: float) -> Value:
+        own = mask.reshape(-1, *(1,) * (array.ndim - 1))
+        return Value(jnp.where(own, array, jnp.asarray(otherwise, array.dtype)), "node")
 
-    return Scaled(masked(gate.mantissa, otherwise), masked(gate.exponent, 0.0))
+    mantissa, exponent = gate
+    if mantissa is not None:
+        left = masked(mantissa.array, otherwise)
+    elif exponent is not None and otherwise != 1:
+        left = masked(jnp.ones_like(exponent.array), otherwise)
+    else:
+        left = None
+    return Scaled(left, None if exponent is None else masked(exponent.array, 0.0))
 
 
 # --- the running maximum ---------------------------------------------------------------------------------------------
 
 
 class Terms(NamedTuple):
-    """Mantissas and exponents laid out like operands of a chain: `(direction, head, node)`."""
+    """Mantissas and exponents laid out like operands of a chain, `(direction, head, node)`, one of them left out as in
+    `Scaled`."""
 
-    mantissa: Array
-    exponent: Array
+    mantissa: Array | None
+    exponent: Array | None
 
     @property
     def log(self) -> Array:
-        """`log |gate|`, minus infinity where it is zero; no gradient."""
-        size = jax.lax.stop_gradient(jnp.abs(self.mantissa))
-        return jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)), -jnp.inf) + jax.lax.stop_gradient(self.exponent)
-
-    @property
-    def magnitude(self) -> Array:
-        """The same with its gradient, which is none where the gate is zero."""
+        """`log |gate|`, minus infinity and without a gradient where it is zero."""
+        if self.mantissa is None:
+            assert self.exponent is not None
+            return self.exponent
         size = jnp.abs(self.mantissa)
-        return jnp.where(size > 0, jnp.log(jnp.where(size > 0, size, 1)) + self.exponent, -jnp.inf)
+        log = jnp.log(jnp.where(size > 0, size, 1))
+        return jnp.where(size > 0, log if self.exponent is None else log + self.exponent, -jnp.inf)
 
     def times(self, log: Array) -> Array:
         """`gate * exp(log)`, formed without overflow where the product has none."""
-        return self.mantissa * jnp.exp(self.exponent + log)
-
-
-def running_maximum(through: Array, added: Array, start: Array) -> Array:
-    """`m[t] = max(through[t] + m[t-1], added[t])` along the last axis from `m[-1] = start`.
-
-    By doubling: after the turn of distance `d`, `passed[t]` and `added[t]` are those of the last `2d` nodes up to `t`. The
-    distances are what a loop runs over, so that the program is the same at any length, where `associative_scan` would write out
-    its levels. Sums of logarithms that are subtracted again, as with a running sum and `cummax`, would lose those of a zero
-    (minus infinity) and the digits of all after a small one.
-    """
-    passed, added = jnp.broadcast_arrays(through, added)
-    length = passed.shape[-1]
-
-    def double(pair: tuple[Array, Array], distance: Array) -> tuple[tuple[Array, Array], None]:
-        passed, added = pair
-        passed_before, added_before = (
-            jax.lax.dynamic_slice_in_dim(jnp.concatenate([jnp.full_like(row, nothing), row], -1), length - distance, length, -1)
-            for row, nothing in ((passed, 0.0), (added, -jnp.inf))
-        )
-        return (passed_before + passed, jnp.maximum(passed + added_before, added)), None
-
-    distances = 2 ** np.arange(max(0, length - 1).bit_length())
-    (passed, added), _ = jax.lax.scan(double, (passed, added), jnp.asarray(distances))
-    return jnp.maximum(passed + start[..., None], added)
+        factor = jnp.exp(log if self.exponent is None else self.exponent + log)
+        return factor if self.mantissa is None else self.mantissa * factor
 
 
 def rescale(
@@ -161,16 +161,12 @@ def rescale(
     gates = scaled_gates(context, environment)
     if mask is not None:
         gates = {name: _left_out(gate, mask, 1.0 if name == "transition" else 0.0) for name, gate in gates.items()}
-    ports: dict[str, tuple[Index, ...]] = {"source": ("out",), "transition": ("out", "in"), "mark": ("in",)}
-    source, transition, mark = (
-        Terms(*(_row(oriented_gate(frame, (), value, (nodes,), indices)) for value in gates[name]))
-        for name, indices in ports.items()
-    )
+    source, transition, mark, direct = _laid(frame, gates, nodes)
     if closed is not None:
         transition, mark = (_closed(gate, closed[..., 0]) for gate in (transition, mark))
-    direct = Terms(*(_row(laid_out(frame, (), value, (nodes,), ())) for value in gates["direct"]))
-    first = jax.lax.stop_gradient(start[:, 0] if frame.scan.epsilon else start)
-    leaving = jnp.maximum(running_maximum(transition.log, source.log, first), FLOOR)
+    passed, added = running_maximum(transition.log, source.log)
+    first = start[:, 0] if frame.scan.epsilon else start
+    leaving = jnp.maximum(jnp.maximum(passed + first[..., None], added), FLOOR)
     entering = jnp.concatenate([first[..., None], leaving[..., :-1]], axis=-1)
     strongest = jnp.maximum(_turned(mark.log + entering, directions), direct.log)
     if frame.scan.combine == "sum":
@@ -191,35 +187,50 @@ def rescale(
     )
     largest, final = None, leaving[..., -1]
     if frame.scan.epsilon:
-        m, last = largest_read(transition, source, mark, direct, directions, start[:, 1])
-        largest = jnp.exp(_turned(m, directions) - read)
+        terms = jnp.maximum(passed + start[:, 1, :, None], added)
+        m = _largest_read(terms, start[:, 1], mark, direct, directions)
+        largest, last = jnp.exp(_turned(m, directions) - read), terms[..., -1]
         final = jnp.stack([final, last], axis=1)
         if frame.scan.combine == "sum":
             largest = largest.sum(0, keepdims=True)
     return scaled, Scale(read, direct.times(-read), final, largest)
 
 
-def largest_read(
-    transition: Terms,
-    source: Terms,
+def _largest_read(
+    terms: Float[Array, "direction head node"],
+    start: Float[Array, "direction head"],
     mark: Terms,
     direct: Terms,
     directions: tuple[Direction, ...],
-    start: Float[Array, "direction head"],
-) -> tuple[Float[Array, "direction head node"], Float[Array, "direction head"]]:
-    """`m[t] = max(log |M| + m'[t-1], log |D|)` with `m'[t] = max(log |T| + m'[t-1], log |S|)` from `m'[-1] = start`, minus
-    infinity before the first term: as the authors have it, a number that gradients flow through. And the last `m'`."""
+) -> Float[Array, "direction head node"]:
+    """`m[t] = max(log |M| + m'[t-1], log |D|)` of the largest term up to each node, `m'[-1] = start`, minus infinity before the
+    first: as the authors have it, a number that the result depends on."""
+    entering = jnp.concatenate([start[..., None], terms[..., :-1]], axis=-1)
+    return jnp.maximum(mark.log + entering, _turned(jnp.broadcast_to(direct.log, terms.shape), directions))
 
-    leaving = running_maximum(transition.magnitude, source.magnitude, start)
-    entering = jnp.concatenate([start[..., None], leaving[..., :-1]], axis=-1)
-    m = jnp.maximum(mark.magnitude + entering, _turned(jnp.broadcast_to(direct.magnitude, leaving.shape), directions))
-    return m, leaving[..., -1]
+
+def _laid(frame: Frame, gates: dict[str, Scaled], nodes: int) -> list[Terms]:
+    """The gates of `CORE` in every direction's own coordinates, the direct one, which belongs to all, in the declared ones."""
+    ports: dict[str, tuple[Index, ...]] = {"source": ("out",), "transition": ("out", "in"), "mark": ("in",)}
+
+    def row(name: str, value: Value | None) -> Array | None:
+        if value is None:
+            return None
+        if name == "direct":
+            return _row(laid_out(frame, (), value, (nodes,), ()))
+        return _row(oriented_gate(frame, (), value, (nodes,), ports[name]))
+
+    return [Terms(*(row(name, value) for value in gates[name])) for name in CORE]
 
 
 def _closed(gate: Terms, closed: Bool[Array, "direction node"]) -> Terms:
     """A gate that is zero at some nodes, however large what it would be multiplied with."""
-    zero, nothing = (jnp.full((1, 1, 1), number, gate.mantissa.dtype) for number in (0, -jnp.inf))
-    return Terms(jnp.where(closed[:, None], zero, gate.mantissa), jnp.where(closed[:, None], nothing, gate.exponent))
+    mantissa, exponent = gate
+    if mantissa is not None:
+        mantissa = jnp.where(closed[:, None], 0, mantissa)
+        exponent = jnp.zeros_like(mantissa) if exponent is None else exponent
+    assert exponent is not None
+    return Terms(mantissa, jnp.where(closed[:, None], -jnp.inf, exponent))
 
 
 def _row(array: Array) -> Array:

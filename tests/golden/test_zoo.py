@@ -298,6 +298,28 @@ def test_architecture(name: str) -> None:
     assert {key: error for key, error in errors.items() if not error <= TOLERANCE} == {}
 
 
+@pytest.mark.parametrize("strategy", ["recurrent", "linear", "parallel", "chunkwise"])
+def test_single_precision_where_one_term_outweighs_all_others(strategy: str) -> None:
+    """Derivatives by gates are what the small terms leave of large ones that cancel: in float32 they are off by little of
+    themselves, and not of what cancels."""
+    arrays = read("mlstm_extreme")
+    op = stmlang.compile("std:chain/mlstm", dtype="float32", strategy=strategy, tuned=False, heads=2, key=8, value=6, time=24)
+    assert isinstance(op, stmlang.CompiledScan)
+    given = {name: arrays[f"in_{name}"].astype(jnp.float32) for name in "qkvif"}
+    cotangent = by_head(arrays["ct_h"]).astype(jnp.float32)
+
+    def loss(given: Arrays) -> Array:
+        gates = {"source": by_head(given["i"]), "transition": by_head(given["f"])}
+        return jnp.sum(cotangent * op(by_head(given["q"]) * 8**-0.5, by_head(given["k"]), by_head(given["v"]), gates))
+
+    gradients = jax.jit(jax.grad(loss))(given)
+    sizes = {name: jnp.abs(arrays[f"grad_{name}"]).max() for name in given}
+    errors = {name: float(jnp.abs(gradients[name] - arrays[f"grad_{name}"]).max() / sizes[name]) for name in given}
+    assert sizes["f"] < 1e-4 * sizes["v"]
+    assert {name: error for name, error in errors.items() if not error <= 3e-4} == {}
+    assert max(errors["i"], errors["f"]) <= 1e-5
+
+
 def distance(array: Array, expected: Array) -> float:
     """The largest difference, relative to the largest number."""
     assert array.shape == expected.shape
