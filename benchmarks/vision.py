@@ -152,13 +152,15 @@ def _program(module: Any, arguments: Any, mode: Mode) -> tuple[Any, ...]:
     learned, rest = cast(tuple[Any, Any], eqx.partition(module, eqx.is_inexact_array))
 
     def forward(learned: Any, arguments: Any) -> Any:
-        return jax.vmap(cast(Any, eqx.combine(learned, rest)))(arguments)
+        combined: Any = eqx.combine(learned, rest)
+        return jax.vmap(combined)(arguments)
 
     def gradients(learned: Any, arguments: Any) -> Any:
         def loss(learned: Any, arguments: Any) -> Any:
             return jnp.sum(forward(learned, arguments) ** 2)
 
-        return jax.grad(loss, argnums=(0, 1))(learned, arguments)
+        gradient: Any = jax.grad(loss, argnums=(0, 1))
+        return gradient(learned, arguments)
 
     return (forward if mode == "inference" else gradients), learned, arguments
 
