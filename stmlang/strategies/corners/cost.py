@@ -96,7 +96,7 @@ def _numbers(problem: Problem, lines: Lines) -> tuple[int, int, int]:
     lanes = problem.lanes // (down * along) or 1
     columns = problem.value if "value" in problem.state_indices else problem.key
     depth = (lines.size - 1).bit_length() + (lines.count - 1).bit_length()
-    factors = 4 * problem.lanes * lines.nodes * columns * depth
+    factors = 3 * problem.lanes * lines.nodes * columns * depth
     decayed = lanes * lines.nodes * columns * (down * lines.size + along * lines.count)
     return factors, decayed, lanes * down * along * lines.nodes**2
 
@@ -110,7 +110,10 @@ def _stages(problem: Problem, settings: Columns, target: Target) -> tuple[Stage,
     width, other = (problem.value, problem.key) if by_value else (problem.key, problem.value)
     levels = 1 + max(1, (max(lines.size, lines.count) - 1).bit_length()) // 2
     products = pairs // (lines.nodes * down * along * lines.count)
+    # Half of the factors are laid out block by block: read, and written.
+    laid = array_stage(target, "blocks of columns", "vector", 0, factors * item, factors * item // 8)
     return (
+        *((laid,) if blocks > 1 else ()),
         array_stage(target, "factors of decays", "vector", 2 * factors, factors * item, factors * item // 8),
         array_stage(
             target, "decayed operands", "vector", levels * decayed, decayed * item, decayed * item // (2 * blocks), steps=blocks
@@ -127,6 +130,4 @@ def _stages(problem: Problem, settings: Columns, target: Target) -> tuple[Stage,
     )
 
 
-STRATEGY = Strategy(
-    NAME, "attention with keys decayed to corners", Columns, _refuses, _propose, _fitted, _misread, _cost, _odd
-)
+STRATEGY = Strategy(NAME, "attention with keys decayed to corners", Columns, _refuses, _propose, _fitted, _misread, _cost, _odd)

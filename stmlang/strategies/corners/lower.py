@@ -10,8 +10,8 @@ to `(y, x)`. With c the port along x and r the other one, per entry i of the key
     h[y, x]  =  sum over y0, x0 of (A[y0, x, x0] . B[y0, x, y]) v[y0, x0]
               + sum over x0 of (q M_c . E[y, x, x0]) v[y, x0]  +  sum over y0 of (S_r k . B[y0, x, y]) v[y0, x]
 
-so that the scores of a corner are a product of matrices over the key, and no larger than those of attention. Decays of the value
-weigh values at the corner and results behind it instead.
+so that the scores of a corner are a product of matrices over the key, and no larger than those of attention. Decays of the
+value weigh values at the corner and results behind it instead.
 
 All this is done in declared coordinates. Directions that differ in the sense along x alone share `A`, those that differ in the
 sense along y alone `B` (see `stretches`), and the values are weighed once for all that are summed.
@@ -38,7 +38,7 @@ from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import STATE_AXES, Operands, flip
 from stmlang.lower.strategy import Call, Lowering, LoweringContext, Needs, Result, Tables, no_tables
 from stmlang.strategies.corners.settings import Columns
-from stmlang.strategies.corners.stretches import Merged, Numbers, pairs, stretches
+from stmlang.strategies.corners.stretches import Merged, Numbers, pairs_in_columns, pairs_in_lines, stretches
 
 KEPT = 1
 """Where states are asked for, the grid is walked; then they are kept at every line."""
@@ -60,9 +60,9 @@ class PortGates(NamedTuple):
 class Inputs(NamedTuple):
     """Query, key and value in declared coordinates."""
 
-    query: Float[Array, "y x head key"]
-    key: Float[Array, "y x head key"]
-    value: Float[Array, "y x head value"]
+    query: Float[Array, "head y x key"]
+    key: Float[Array, "head y x key"]
+    value: Float[Array, "head y x value"]
 
 
 class Senses(NamedTuple):
@@ -111,9 +111,9 @@ def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Fl
     own = scan.directions[0].senses
 
     def laid(array: Array) -> Array:
-        """`(direction, head, *axes, index)` of the first direction as `(y, x, head, index)`."""
-        array = jnp.moveaxis(flip(array[0], own, 1), 0, 2)
-        return array if first == 1 else jnp.swapaxes(array, 0, 1)
+        """`(direction, head, *axes, index)` of the first direction as `(head, y, x, index)`."""
+        array = flip(array[0], own, 1)
+        return array if first == 1 else jnp.swapaxes(array, 1, 2)
 
     inputs = Inputs(*(laid(array) for array in operands.inputs))
     gates = _everywhere(operands, [direction.senses for direction in scan.directions], first)
@@ -121,18 +121,22 @@ def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Fl
     columns = cast(Columns, context.settings).columns
 
     def of_directions(numbers: Sequence[int]) -> Array:
-        group, spread = _spread([senses[number] for number in numbers], [jnp.take(gate, jnp.asarray(numbers), 3) for gate in gates])
+        group, spread = _spread(
+            [senses[number] for number in numbers], [jnp.take(gate, jnp.asarray(numbers), 3) for gate in gates]
+        )
         return _attended(columns, by_value, group, Partings(*tables), spread, inputs)
 
     together = [range(len(senses))] if scan.combine == "sum" else [[number] for number in range(len(senses))]
-    outputs = jnp.moveaxis(jnp.stack([of_directions(numbers) for numbers in together]), 3, 1)
+    outputs = jnp.stack([of_directions(numbers) for numbers in together])
     return outputs if first == 1 else jnp.swapaxes(outputs, 2, 3)
 
 
 # --- gates -----------------------------------------------------------------------------------------------------------
 
 
-def _everywhere(operands: Operands, senses: Sequence[Sequence[int]], first: int) -> list[Float[Array, "y x head direction index"]]:
+def _everywhere(
+    operands: Operands, senses: Sequence[Sequence[int]], first: int
+) -> list[Float[Array, "head y x direction index"]]:
     """The gates of all nodes, in the order of `PortGates`."""
     local = operands.local
     assert local is not None
@@ -146,7 +150,8 @@ def _everywhere(operands: Operands, senses: Sequence[Sequence[int]], first: int)
             gate = alike(jnp.zeros((*sizes, 1, 1, *(1,) * STATE_AXES), operands.value.dtype), operands)
         numbers = gate.reshape(*gate.shape[: gate.ndim - STATE_AXES], -1)
         numbers = jnp.broadcast_to(numbers, (*sizes, heads, directions, numbers.shape[-1]))
-        return numbers if first == 1 else jnp.swapaxes(numbers, 0, 1)
+        numbers = jnp.moveaxis(numbers, 2, 0)
+        return numbers if first == 1 else jnp.swapaxes(numbers, 1, 2)
 
     last = 1 - first
     ports = (gates.source[first], gates.source[last], gates.transition[first][first], gates.transition[last][last])
@@ -160,7 +165,7 @@ def _at_all(local: LocalGates, nodes: Values, places: Array) -> NodeGates:
     def at(values: tuple[Values, Array]) -> NodeGates:
         return local.at(values[0], local.shared)
 
-    return cast(NodeGates, jax.vmap(jax.vmap(at))((nodes, places)))
+    return jax.vmap(jax.vmap(at))((nodes, places))
 
 
 def _declared(array: Array, senses: Sequence[Sequence[int]]) -> Array:
@@ -199,20 +204,20 @@ class Corners(NamedTuple):
     """Of the corners of some columns: A for each sense of y, B for each sense of x, the queries behind them, and which targets
     lie further down than a corner, and which corners further along than a source."""
 
-    turned: Float[Array, "y0 x head down x0 index"]
-    behind: Float[Array, "y0 x head along y index"]
-    query: Float[Array, "y x head key"]
+    turned: Float[Array, "head y0 x down x0 index"]
+    behind: Float[Array, "head y0 x along y index"]
+    query: Float[Array, "head y x key"]
     below: Bool[Array, "y0 y"]
     ahead: Bool[Array, "x x0"]
 
 
 def _attended(
     columns: int, by_value: bool, senses: Senses, partings: Partings, gates: PortGates, inputs: Inputs
-) -> Float[Array, "y x head value"]:
+) -> Float[Array, "head y x value"]:
     """What nodes read of each other, and of themselves, in all directions together."""
     query, key, value = (array[..., None, None, :] for array in inputs)
     weighed, asking = (value, jnp.ones((), value.dtype)) if by_value else (key, query)
-    along, down = stretches(gates.first, 1, senses.along), stretches(gates.last, 0, senses.down)
+    along, down = stretches(gates.first, 2, senses.along), stretches(gates.last, 1, senses.down)
     leaving, read = along.sources(gates.source_first * weighed), down.targets(gates.mark_last * asking)
     own = jnp.sum(query * gates.direct * key, (-3, -2, -1), keepdims=True) * value
     if by_value:
@@ -224,7 +229,7 @@ def _attended(
     if read:
         staying = down.sources(gates.source_last * weighed)
         turned = Inputs(*_transposed(inputs))
-        outputs += jnp.swapaxes(in_lines(partings.down, _transposed(read), _transposed(staying), turned), 0, 1)
+        outputs += jnp.swapaxes(in_lines(partings.down, _transposed(read), _transposed(staying), turned), 1, 2)
     if leaving and read:
         walks = Walks(leaving, along.targets(gates.turn), down.sources(jnp.ones_like(gates.last)), read)
         outputs += _behind_corners(columns, by_value, senses, partings, walks, inputs)
@@ -232,22 +237,24 @@ def _attended(
 
 
 def _transposed(arrays: Sequence[Array]) -> list[Array]:
-    """Arrays `(y, x, ...)` with x in front."""
-    return [jnp.swapaxes(array, 0, 1) for array in arrays]
+    """Arrays `(head, y, x, ...)` with y behind x."""
+    return [jnp.swapaxes(array, 1, 2) for array in arrays]
 
 
 def _in_lines_by_key(parting: Array, targets: Sequence[Merged], sources: Sequence[Merged], inputs: Inputs) -> Array:
-    """What nodes read of their own lines, whose places lie on the second axis."""
+    """What nodes read of their own lines, whose places lie on the third axis."""
     levels = enumerate(zip(targets, sources, strict=True))
-    scores = [_parted(contract("lthdi,lshdi->lhts", target, source), parting, level) for level, (target, source) in levels]
-    return contract("lhts,lshv->lthv", sum(scores[1:], start=scores[0]), inputs.value)
+    scores = [_parted(contract("hltdi,hlsdi->hlts", target, source), parting, level) for level, (target, source) in levels]
+    return contract("hlts,hlsv->hltv", sum(scores[1:], start=scores[0]), inputs.value)
 
 
 def _in_lines_by_value(parting: Array, targets: Sequence[Merged], sources: Sequence[Merged], inputs: Inputs) -> Array:
-    scores = contract("lthk,lshk->lhts", inputs.query, inputs.key)
+    scores = contract("hltk,hlsk->hlts", inputs.query, inputs.key)
     levels = enumerate(zip(targets, sources, strict=True))
-    read = [target * contract("lhts,lshdi->lthdi", _parted(scores, parting, level), source) for level, (target, source) in levels]
-    return sum(read[1:], start=read[0]).sum(-2)
+    read = [
+        target * contract("hlts,hlsdi->hltdi", _parted(scores, parting, level), source) for level, (target, source) in levels
+    ]
+    return jnp.sum(sum(read[1:], start=read[0]), -2)
 
 
 def _parted(scores: Array, parting: Array, level: int) -> Array:
@@ -258,58 +265,57 @@ def _parted(scores: Array, parting: Array, level: int) -> Array:
 class Walks(NamedTuple):
     """What the entries of A and of B are made of, level by level: by sources and corners, by corners and targets."""
 
-    leaving: Sequence[Float[Array, "y0 x0 head down index"]]
-    turning: Sequence[Float[Array, "y0 x head down #index"]]
-    going: Sequence[Float[Array, "y0 x head along #index"]]
-    read: Sequence[Float[Array, "y x head along index"]]
+    leaving: Sequence[Float[Array, "head y0 x0 down index"]]
+    turning: Sequence[Float[Array, "head y0 x down #index"]]
+    going: Sequence[Float[Array, "head y0 x along #index"]]
+    read: Sequence[Float[Array, "head y x along index"]]
 
 
 def _behind_corners(
     columns: int, by_value: bool, senses: Senses, partings: Partings, walks: Walks, inputs: Inputs
-) -> Float[Array, "y x head value"]:
+) -> Float[Array, "head y x value"]:
     """What nodes read of others that are neither in their line nor in their column, so many columns at a time. Where that is
     not all of them, training makes again what it had of each."""
-    size, read = inputs.query.shape[1], _behind_by_value if by_value else _behind_by_key
-    leaving = [jnp.moveaxis(table, 1, 3)[:, None] for table in walks.leaving]
+    size, read = inputs.query.shape[2], _behind_by_value if by_value else _behind_by_key
 
     def behind(block: tuple[Sequence[Array], Sequence[Array], Sequence[Array], Array, Array]) -> Array:
         turning, going, targets, query, along = block
-        turned = pairs(leaving, [table[..., None, :] for table in turning], jnp.abs(along)[:, None, None, :, None])
-        sources = [table[..., None, :] for table in going]
-        down = jnp.abs(partings.down).T[:, None, None, None, :, None]
-        passed = pairs(sources, [jnp.moveaxis(table, 0, 3)[None] for table in targets], down)
+        turned = pairs_in_lines(walks.leaving, turning, jnp.abs(along)[:, None, :, None])
+        passed = pairs_in_columns(targets, going, jnp.abs(partings.down).T[:, None, None, :, None])
         return read(senses, Corners(turned, passed, query, partings.down.T > 0, along > 0), inputs)
 
     whole = (walks.turning, walks.going, walks.read, inputs.query)
     if columns >= size:
-        return jnp.swapaxes(behind((*whole, partings.along)), 0, 1)
+        return behind((*whole, partings.along))
     blocks = -(-size // columns)
 
     def split(array: Array) -> Array:
-        """`(y, x, ...)` as `(block, y, x, ...)`, the last block filled up: places that part nowhere are paired with none."""
-        filled = jnp.pad(array, [(0, blocks * columns - size if axis == 1 else 0) for axis in range(array.ndim)])
-        return jnp.moveaxis(filled.reshape(len(array), blocks, columns, *array.shape[2:]), 1, 0)
+        """`(head, y, x, ...)` as `(block, head, y, x, ...)`, the last block filled up: a place that parts nowhere is in no
+        pair."""
+        filled = jnp.pad(array, [(0, blocks * columns - size if axis == 2 else 0) for axis in range(array.ndim)])
+        return jnp.moveaxis(filled.reshape(*array.shape[:2], blocks, columns, *array.shape[3:]), 2, 0)
 
     again = cast("Callable[[Any], Array]", jax.checkpoint(behind, prevent_cse=False))
-    along = split(partings.along[None])[:, 0]
-    outputs = lax.map(again, (*jax.tree.map(split, whole), along))
-    return jnp.swapaxes(outputs.reshape(blocks * columns, *outputs.shape[2:])[:size], 0, 1)
+    along = split(partings.along[None, None])[:, 0, 0]
+    outputs = cast(Array, lax.map(again, (*jax.tree.map(split, whole), along)))
+    outputs = jnp.moveaxis(outputs, 0, 2)
+    return lax.slice_in_dim(outputs.reshape(*outputs.shape[:2], -1, outputs.shape[-1]), 0, size, axis=2)
 
 
-def _behind_by_key(senses: Senses, corners: Corners, inputs: Inputs) -> Float[Array, "x y head value"]:
-    met = contract("yxhdsi,yxhati->yxhdsat", corners.turned, corners.behind)
-    met = _of_sense(senses.down, corners.below[:, None, None, None, None], met, 3)
-    scores = _of_sense(senses.along, corners.ahead[:, None, :, None], met, 4)
-    return contract("yxhst,yshv->xthv", scores, inputs.value)
+def _behind_by_key(senses: Senses, corners: Corners, inputs: Inputs) -> Float[Array, "head y x value"]:
+    met = contract("hyxdsi,hyxati->hyxdsat", corners.turned, corners.behind)
+    met = _of_sense(senses.down, corners.below[:, None, None, None], met, 3)
+    scores = _of_sense(senses.along, corners.ahead[:, :, None], met, 4)
+    return contract("hyxst,hysv->htxv", scores, inputs.value)
 
 
-def _behind_by_value(senses: Senses, corners: Corners, inputs: Inputs) -> Float[Array, "x y head value"]:
-    scores = contract("txhk,yshk->yxhts", corners.query, inputs.key)
-    ahead = corners.ahead[:, None, None]
+def _behind_by_value(senses: Senses, corners: Corners, inputs: Inputs) -> Float[Array, "head y x value"]:
+    scores = contract("htxk,hysk->hyxts", corners.query, inputs.key)
+    ahead = corners.ahead[:, None]
     split = [jnp.where(ahead if sense > 0 else ~ahead, scores, 0) for sense in senses.along]
-    met = contract("yxhats,yxhdsi->yxhatdi", jnp.stack(split, 3), corners.turned)
-    met = _of_sense(senses.down, corners.below[:, None, None, None, :, None], met, 5)
-    return jnp.moveaxis((met * corners.behind).sum((0, 3)), 1, 2)
+    met = contract("hyxats,hyxdsi->hyxatdi", jnp.stack(split, 3), corners.turned)
+    met = _of_sense(senses.down, corners.below[:, None, None, :, None], met, 5)
+    return jnp.moveaxis(jnp.sum(met * corners.behind, (1, 3)), 1, 2)
 
 
 def _of_sense(senses: Sequence[int], forward: Bool[Array, "..."], array: Array, axis: int) -> Array:

@@ -10,8 +10,8 @@ from stmlang.cost.lines import Lines
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The corners of `columns` columns are worked on at a time. All at once, training keeps what is made of them; else it is made
-    again."""
+    """The corners of `columns` columns are worked on at a time. All at once, training keeps what is made of them; else it makes
+    that again."""
 
     columns: int
 

@@ -1,8 +1,8 @@
 """Decays over the stretches of lines, as sums of products of a source's number with a target's: one product for each level of a
 binary tree at which two places can part, and for a pair that of the level at which it does.
 
-Two directions that run along a line in opposite senses never share a pair. So they share arrays: of places in the left half of a
-block the source is that of the forward sense and the target that of the backward one, in the right half the other way around.
+Two directions that run along a line in opposite senses never share a pair. So they share arrays: of places in the left half of
+a block the source is that of the forward sense and the target that of the backward one, in the right half the other way around.
 """
 
 from __future__ import annotations
@@ -12,84 +12,128 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from stmlang.lower.adjoint import with_adjoint
 from stmlang.lower.no_fusion import apart
 from stmlang.lower.segment_products import levels
 
-Numbers = Float[Array, "y x head down along index"]
+Numbers = Float[Array, "head y x down along index"]
 """Numbers of nodes, an entry for each sense in which paths go down columns with each in which they go along lines."""
-Merged = Float[Array, "y x head sense index"]
+Merged = Float[Array, "head y x sense index"]
 """The same where the two senses along one of the two axes share an array."""
+
+
+Sides = tuple[Array, Array]
+"""Numbers of the forward sense along an axis and of the backward one; zero where no path goes that way."""
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """Products of decays strictly between places of one axis, 0 for y and 1 for x, for the senses in which it is walked: `after`
-    a place in its half of a block and `before` it, at every level at which places part."""
+    """Products of decays strictly between places of one axis, 1 for y and 2 for x, for the senses in which it is walked: at
+    every level at which places part those after a place in its half of a block, if that is the left one, else those before it.
+    """
 
     axis: int
     senses: Sequence[int]
-    after: Sequence[Numbers]
-    before: Sequence[Numbers]
+    within: Sequence[Sides]
 
     def sources(self, factor: Numbers) -> list[Merged]:
         """Those of sources, times a factor of theirs, level by level."""
-        return self._merged(factor, 1)
+        return self._merged(*_sides(factor, self.axis, self.senses))
 
     def targets(self, factor: Numbers) -> list[Merged]:
         """Those of targets, times a factor of theirs, level by level."""
-        return self._merged(factor, -1)
+        return self._merged(*_sides(factor, self.axis, self.senses), swapped=True)
 
-    def _merged(self, factor: Numbers, left: int) -> list[Merged]:
-        """Of places in left halves of blocks what lies after them, in the sense `left`, of those in right halves what lies before
-        them, in the other sense."""
+    def _merged(self, forward: Array, backward: Array, *, swapped: bool = False) -> list[Merged]:
+        """In left halves of blocks those of the forward sense, in right halves those of the other one; or `swapped`."""
         merged = list[Merged]()
-        for level, (after, before) in enumerate(zip(self.after, self.before, strict=True)):
-            place = jnp.arange(after.shape[self.axis], dtype=jnp.int32).reshape(-1, *(1,) * (4 - self.axis))
-            in_right = (place >> level) % 2 == 1
-            merged.append(
-                jnp.where(in_right, self._of_sense(before * factor, -left), self._of_sense(after * factor, left))
-            )
+        for level, (ahead, back) in enumerate(self.within):
+            right = _in_right(max(ahead, back, key=jnp.ndim).shape[self.axis], level, 4 - self.axis)
+            first = ~right if swapped else right
+            merged.append(jnp.where(first, back, ahead) * jnp.where(first, backward, forward))
         return merged
 
-    def _of_sense(self, numbers: Numbers, sense: int) -> Array:
-        """The entry of a sense; zero where no path goes that way."""
-        if sense not in self.senses:
-            return jnp.zeros((), numbers.dtype)
-        return lax.index_in_dim(numbers, self.senses.index(sense), 3 + self.axis, keepdims=False)
+
+def _sides(numbers: Numbers, axis: int, senses: Sequence[int]) -> Sides:
+    """Taken apart by one split: its transpose is one concatenation."""
+    entries = [jnp.squeeze(entry, axis + 2) for entry in jnp.split(numbers, len(senses), axis + 2)]
+    nothing = jnp.zeros((), numbers.dtype)
+    forward, backward = (entries[senses.index(sense)] if sense in senses else nothing for sense in (1, -1))
+    return forward, backward
+
+
+def _in_right(places: int, level: int, behind: int) -> Bool[Array, "places ..."]:
+    """Which places are in the right half of a block of `2^(level + 1)`, with so many axes behind."""
+    return ((jnp.arange(places, dtype=jnp.int32) >> level) % 2 == 1).reshape(-1, *(1,) * behind)
 
 
 def stretches(decay: Numbers, axis: int, senses: Sequence[int]) -> Stretches:
     """Those of decays along an axis."""
-    lines = decay.reshape(*decay.shape[: axis + 1], -1)
-    pairs = levels(lines).pairs
-    after, before = ([table[side].reshape(decay.shape) for table in pairs] for side in (0, 1))
-    return Stretches(axis, senses, after, before)
+    depth = (decay.shape[axis] - 1).bit_length()
+    forward, backward = (_within(side, axis, depth) for side in _sides(decay, axis, senses))
+    return Stretches(axis, senses, list(zip(forward, backward, strict=True)))
 
 
-Parting = Int[Array, "*pairs"]
-"""At which level, counted from one, the places of a pair part."""
+def _within(decay: Array, axis: int, depth: int) -> list[Array]:
+    if decay.ndim == 0:
+        return [decay] * depth
+    pairs = levels(decay.reshape(*decay.shape[: axis + 1], -1)).pairs
+    places = decay.shape[axis]
+    return [
+        jnp.where(_in_right(places, level, 1), before, after).reshape(decay.shape)
+        for level, (after, before) in enumerate(pairs)
+    ]
 
 
-@apart
-def _pairs(sources: list[Array], targets: list[Array], parting: Parting) -> Array:
-    entries: Array = jnp.zeros((), sources[0].dtype)
-    for level, (source, target) in enumerate(zip(sources, targets, strict=True), 1):
-        entries = jnp.where(parting == level, source * target, entries)
-    return entries
+Table = Sequence[Merged]
+"""Numbers of nodes level by level."""
+Parting = Int[Array, "y x"]
+"""At which level, counted from one, the places of a pair part: of those in a line, or of those in a column."""
 
 
-@apart
-def _pulled(sources: list[Array], targets: list[Array], parting: Parting, cotangent: Array) -> tuple[list[Array], list[Array]]:
-    of_sources, of_targets = list[Array](), list[Array]()
-    for level, (source, target) in enumerate(zip(sources, targets, strict=True), 1):
-        parted = jnp.where(parting == level, cotangent, 0)
-        of_sources.append(_summed(parted * target, source.shape))
-        of_targets.append(_summed(parted * source, target.shape))
-    return of_sources, of_targets
+def pairs_along(axis: int) -> Callable[[Table, Table, Parting], Float[Array, "head y x sense place index"]]:
+    """`(moved, still, parting) -> entries`: numbers of nodes with those of places of their line (`axis` 2), or of their column
+    (1), which are moved to an axis of their own: the product of the level at which a place parts from the node's own, and zero
+    where it is the same. `parting` broadcasts against `(y, x, 1, 1, place)`.
+
+    The adjoint sums one product for each level, where default differentiation would keep all of them.
+    """
+
+    def moved_out(table: Array) -> Array:
+        return jnp.expand_dims(jnp.moveaxis(table, axis, 3), axis)
+
+    def moved_back(table: Array) -> Array:
+        return jnp.moveaxis(jnp.squeeze(table, axis), 3, axis)
+
+    def levels_of(moved: Table, still: Table) -> list[tuple[Array, Array]]:
+        return [(moved_out(a), b[..., None, :]) for a, b in zip(moved, still, strict=True)]
+
+    @apart
+    def entries(moved: Table, still: Table, parting: Array) -> Array:
+        products: Array = jnp.zeros((), moved[0].dtype)
+        for level, (a, b) in enumerate(levels_of(moved, still), 1):
+            products = jnp.where(parting == level, a * b, products)
+        return products
+
+    @apart
+    def pulled(moved: Table, still: Table, parting: Array, cotangent: Array) -> tuple[list[Array], list[Array]]:
+        of_moved, of_still = list[Array](), list[Array]()
+        for level, (a, b) in enumerate(levels_of(moved, still), 1):
+            parted = jnp.where(parting == level, cotangent, 0)
+            of_moved.append(moved_back(_summed(parted * b, a.shape)))
+            of_still.append(jnp.squeeze(_summed(parted * a, b.shape), -2))
+        return of_moved, of_still
+
+    def forward(moved: Table, still: Table, parting: Array) -> tuple[Array, tuple[()]]:
+        return entries(moved, still, parting), ()
+
+    def backward(arguments: tuple[Any, ...], saved: Any, cotangent: Array) -> tuple[list[Array], list[Array], None]:
+        del saved
+        return (*pulled(*arguments, cotangent), None)
+
+    return with_adjoint(entries, forward, backward)
 
 
 def _summed(array: Array, shape: tuple[int, ...]) -> Array:
@@ -98,17 +142,5 @@ def _summed(array: Array, shape: tuple[int, ...]) -> Array:
     return array.sum(axes, keepdims=True)
 
 
-def _forward(sources: list[Array], targets: list[Array], parting: Parting) -> tuple[Array, tuple[()]]:
-    return _pairs(sources, targets, parting), ()
-
-
-def _backward(arguments: tuple[Any, ...], saved: Any, cotangent: Array) -> tuple[list[Array], list[Array], None]:
-    del saved
-    sources, targets, parting = arguments
-    return (*_pulled(sources, targets, parting, cotangent), None)
-
-
-pairs: Callable[[list[Array], list[Array], Parting], Array] = with_adjoint(_pairs, _forward, _backward)
-"""`(sources, targets, parting) -> entries` of pairs: source times target of the level at which a pair parts, zero where it parts
-at none. All broadcast. The adjoint sums one product for each level, where default differentiation would keep them all."""
-
+pairs_in_lines = pairs_along(2)
+pairs_in_columns = pairs_along(1)
