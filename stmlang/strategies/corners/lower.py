@@ -321,8 +321,8 @@ def _behind_by_value(senses: Senses, corners: Corners, inputs: Inputs) -> Float[
 def _of_sense(senses: Sequence[int], forward: Bool[Array, "..."], array: Array, axis: int) -> Array:
     """The entries of the forward sense where a pair is one of its, else those of the backward one; where there is but one, it
     has zeros elsewhere."""
-    entries = [lax.index_in_dim(array, number, axis, keepdims=False) for number in range(len(senses))]
-    return entries[0] if len(entries) == 1 else jnp.where(forward, *entries)
+    first, last = (lax.index_in_dim(array, number, axis, keepdims=False) for number in (0, len(senses) - 1))
+    return first if len(senses) == 1 else jnp.where(forward, first, last)
 
 
 _WALK = direction_by_direction(no_tables, _walk)
