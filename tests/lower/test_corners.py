@@ -82,10 +82,10 @@ def test_blocks_of_columns(body: str, columns: int) -> None:
     simple = compiled(body, "recurrent", "rows = 4, cols = 3")
     tree = inputs(blocks)
 
-    def evaluated(op: Any) -> Any:
+    def with_gradients(op: Any) -> Any:
         return jax.jit(jax.value_and_grad(lambda tree: jnp.sum(op(*tree) ** 2)))(tree)
 
-    close(evaluated(blocks), evaluated(simple))
+    close(with_gradients(blocks), with_gradients(simple))
 
 
 @pytest.mark.parametrize("body", ["key", "value"])

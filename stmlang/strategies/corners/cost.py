@@ -16,7 +16,7 @@ from stmlang.cost.lines import Lines, lines_in, needs_one_turn
 from stmlang.cost.problem import CORE_GATES, Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, array_stage, costed
-from stmlang.strategies.base import Strategy
+from stmlang.strategies.base import Needs, Strategy
 from stmlang.strategies.corners.settings import Columns
 
 NAME = "corners"
@@ -130,4 +130,15 @@ def _stages(problem: Problem, settings: Columns, target: Target) -> tuple[Stage,
     )
 
 
-STRATEGY = Strategy(NAME, "attention with keys decayed to corners", Columns, _refuses, _propose, _fitted, _misread, _cost, _odd)
+STRATEGY = Strategy(
+    NAME,
+    "attention with keys decayed to corners",
+    Columns,
+    _refuses,
+    _propose,
+    _fitted,
+    _misread,
+    _cost,
+    _odd,
+    needs=Needs(local=True),
+)

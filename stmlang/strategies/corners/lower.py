@@ -36,7 +36,7 @@ from stmlang.lower.node_gates import AtPort, LocalGates, NodeGates, Values
 from stmlang.lower.node_walk import walked
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import STATE_AXES, Operands, flip
-from stmlang.lower.strategy import Call, Lowering, LoweringContext, Needs, Result, Tables, no_tables
+from stmlang.lower.strategy import Call, Lowering, LoweringContext, Result, Tables, no_tables
 from stmlang.strategies.corners.settings import Columns
 from stmlang.strategies.corners.stretches import Merged, Numbers, pairs_in_columns, pairs_in_lines, stretches
 
@@ -326,4 +326,4 @@ def _of_sense(senses: Sequence[int], forward: Bool[Array, "..."], array: Array, 
 
 
 _WALK = direction_by_direction(no_tables, _walk)
-LOWERING = Lowering(_tables, _run, needs=Needs(local=True))
+LOWERING = Lowering(_tables, _run)
