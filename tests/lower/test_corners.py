@@ -74,6 +74,20 @@ def test_values_and_gradients(body: str, axes: str, profile: str) -> None:
     close(slopes, other_slopes)
 
 
+@pytest.mark.parametrize(("body", "columns"), [("key", 2), ("value, other axis", 1)])
+def test_blocks_of_columns(body: str, columns: int) -> None:
+    """The last block is filled up, and training makes each block again."""
+    text = f"scan test(heads = 2, key = 3, value = 2) on grid(rows = 4, cols = 3) {{\n{BODIES[body]}{NONE}}}\n"
+    blocks = stmlang.compile(text, strategy="corners", config={"columns": columns}, dtype="float64")
+    simple = compiled(body, "recurrent", "rows = 4, cols = 3")
+    tree = inputs(blocks)
+
+    def with_gradients(op: Any) -> Any:
+        return jax.jit(jax.value_and_grad(lambda tree: jnp.sum(op(*tree) ** 2)))(tree)
+
+    close(with_gradients(blocks), with_gradients(simple))
+
+
 @pytest.mark.parametrize("body", ["key", "value"])
 def test_transformations(body: str) -> None:
     """Forward mode, batches, and Hessian times vector, forward over reverse and reverse over reverse."""
