@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -202,14 +203,14 @@ def test_gates_start_half_open_or_as_the_paper_has_them() -> None:
 def test_command_line() -> None:
     assert parse([]) == Settings()
     assert parse(["--scale", "small"]) == SCALES["small"]
-    changed = parse(["--dim", "32", "--scale=small", "--models", "vit", "--seeds", "4", "5", "--size", "64", "--steps", "7"])
+    changed = parse(["--dim", "32", "--scale=small", "--models", "vit", "--seeds", "4", "5", "--size", "128", "--steps", "7"])
     small = SCALES["small"]
     assert changed == replace(
         small,
         dim=32,
         models=("vit",),
         seeds=(4, 5),
-        geometry=replace(small.geometry, size=64),
+        geometry=replace(small.geometry, size=128),
         training=replace(small.training, steps=7),
     )
     assert parse(["--models"]).models == ()
@@ -284,8 +285,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 def test_a_small_model_learns_its_scenes(tiny: Outcome) -> None:
-    import json
-
     (learned,) = tiny.results
     lines = [json.loads(line) for line in next(tiny.settings.training.out.glob("*/*/*/*/log.jsonl")).read_text().splitlines()]
     losses = [line["loss"] for line in lines if "loss" in line]
