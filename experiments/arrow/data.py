@@ -103,7 +103,7 @@ def confusion(model: Any, of: Judged) -> Int[np.ndarray, "label predicted"]:
     """How often each label was taken for each other."""
     total = np.zeros((2, 2), np.int64)
     for x, y in of.batches():
-        total += np.asarray(_counts(model, x, y))
+        total += np.asarray(_counts(model, jnp.asarray(x), jnp.asarray(y)))
     return total
 
 

@@ -10,7 +10,7 @@ off by at most `asin(r / (1.2 d))`, any other by at least `asin(1.2 r / d)`; not
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -155,7 +155,7 @@ def _direction(
     """Uniform within the angles at which an arrow points, or within all at which it clearly does not."""
     ratio = np.minimum(radius / np.linalg.norm(circle - arrow, axis=1), 1 / CLEARANCE)
     within, beyond = np.arcsin(ratio / CLEARANCE), np.arcsin(ratio * CLEARANCE)
-    off = np.where(pointing, (2 * u - 1) * within, beyond + 2 * (np.pi - beyond) * u)
+    off = cast(Any, np.where(pointing, (2 * u - 1) * within, beyond + 2 * (np.pi - beyond) * u))
     return (bearing(arrow, circle) + off) % (2 * np.pi)
 
 

@@ -114,8 +114,7 @@ class Network(eqx.Module):
         x = self.embed(patches(image, self.patch, self.patch))
         rows, cols, dim = x.shape
         if self.position is not None:
-            same = self.position.shape == x.shape
-            x = x + (self.position if same else jax.image.resize(self.position, x.shape, "bicubic"))
+            x = x + _resized(self.position, (rows, cols))
         if self.token is not None:
             x = jnp.concatenate([self.token, x.reshape(rows * cols, dim)])
 
@@ -127,6 +126,13 @@ class Network(eqx.Module):
         x = self.norm(jax.lax.scan(turn, x, self.stacked)[0])
         read = x[0] if self.token is not None else x[jnp.asarray([0, 0, -1, -1]), jnp.asarray([0, -1, 0, -1])].reshape(-1)
         return self.head(read)
+
+
+def _resized(position: Float[Array, "rows cols dim"], grid: tuple[int, int]) -> Array:
+    """A table of positions on another grid, as it is on its own."""
+    if position.shape[:2] == grid:
+        return position
+    return cast(Array, jax.image.resize(position, (*grid, position.shape[2]), "bicubic"))
 
 
 def made(model: Model, settings: Settings, key: PRNGKeyArray) -> Network:
@@ -142,7 +148,7 @@ def made(model: Model, settings: Settings, key: PRNGKeyArray) -> Network:
         makers = [lambda key, op=scans[mode]: _layer(op, dim, variant, key) for mode in variant.modes]
     turns = settings.depth // len(makers)
     cycles = [_cycle(makers, settings, turn) for turn in jax.random.split(mixing, turns)]
-    learned = [eqx.filter(cycle, eqx.is_inexact_array) for cycle in cycles]
+    learned: list[Any] = [eqx.filter(cycle, eqx.is_inexact_array) for cycle in cycles]
     embed, place, token, head = jax.random.split(embedding, 4)
     patch, vit = 1 if settings.cell else settings.patch, model == "vit"
     return Network(
@@ -159,7 +165,7 @@ def made(model: Model, settings: Settings, key: PRNGKeyArray) -> Network:
 
 def scans(network: Network) -> list[OpenScan]:
     """The scans of a model, in the order of its layers."""
-    return [block.mixer.op for block in network.shared if isinstance(block.mixer, ScanLayer)]
+    return [cast(OpenScan, block.mixer.op) for block in network.shared if isinstance(block.mixer, ScanLayer)]
 
 
 def _scan(spec: str, settings: Settings) -> OpenScan:
@@ -175,11 +181,11 @@ def _layer(op: OpenScan, dim: int, variant: Variant, key: PRNGKeyArray) -> ScanL
         for group in ("bias", "constant")
     }
     weight = {name: jnp.zeros_like(array) for name, array in layer.leaves.weight.items()}
-    return eqx.tree_at(
-        lambda layer: (layer.leaves.bias, layer.leaves.constant, layer.leaves.weight),
-        layer,
-        (started["bias"], started["constant"], weight),
-    )
+    return eqx.tree_at(_parameters_of_gates, layer, (started["bias"], started["constant"], weight))
+
+
+def _parameters_of_gates(layer: ScanLayer) -> tuple[Any, Any, Any]:
+    return layer.leaves.bias, layer.leaves.constant, layer.leaves.weight
 
 
 def _started(name: str, array: Array, variant: Variant) -> Array:

@@ -126,8 +126,8 @@ def _kept(own: Settings) -> Result | None:
         return None
     try:
         stored: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        settings, result = stored["settings"], {**stored["result"], "curve": tuple(stored["result"]["curve"])}
-        kept = Result(**result)
+        settings, result = stored["settings"], stored["result"]
+        kept = replace(Result(**result), curve=tuple(result["curve"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrainingError(f"{path} cannot be read: {error}", "delete it, and the run is done anew") from None
     changed = sorted(name for name, value in _deciding(own).items() if settings.get(name) != value)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from dataclasses import fields, is_dataclass
 from io import StringIO
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from rich.console import Console
 
@@ -38,7 +38,9 @@ def parsed(
     try:
         with redirect_stderr(said):
             start: dict[str, Any] = {} if default is None else {"default": default}
-            result = tyro.cli(settings, prog=prog, description=description, args=arguments, config=config, **start)
+            result: S = cast(Any, tyro.cli)(
+                settings, prog=prog, description=description, args=arguments, config=config, **start
+            )
     except SystemExit as stop:
         if stop.code:
             usage_error(prog, _message(said.getvalue()))

@@ -6,13 +6,14 @@ import dataclasses
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 from rich.console import Console
 
 from stmlang.experiments.arrow import study
@@ -163,11 +164,15 @@ def test_batches_are_of_the_scenes_of_a_seed() -> None:
     assert sorted(grid.tobytes() for grid in shown) == sorted(grid.tobytes() for grid in every)
 
 
+def always_pointing(x: Array) -> Array:
+    return 0 * x[0, 0, :2] + jnp.asarray([0.0, 1.0])
+
+
 def test_every_scene_is_judged_once() -> None:
     """Forty scenes are no multiple of a batch of 64, and what fills it up does not count."""
     for of in judged("paper", TINY, 9, 40):
         pointing = int(of.scenes.pointing.sum())
-        matrix = confusion(lambda x: 0 * x[0, 0, :2] + jnp.asarray([0.0, 1.0]), of)
+        matrix = confusion(always_pointing, of)
         np.testing.assert_array_equal(matrix, [[0, 40 - pointing], [0, pointing]])
         assert accuracy(matrix) == pointing / 40
 
@@ -178,17 +183,26 @@ def test_images_are_normalized_as_the_paper_has_it() -> None:
     np.testing.assert_allclose(white[0, 0, 0], [(1 - 0.485) / 0.229, (1 - 0.456) / 0.224, (1 - 0.406) / 0.225], rtol=1e-6)
 
 
+def called(network: Any, x: Any) -> Any:
+    return network(x)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_models_take_both_sizes(model: Model) -> None:
-    network = eqx.filter_eval_shape(lambda: made(model, TINY, jax.random.key(0)))
+    network = cast(Any, eqx.filter_eval_shape(lambda: made(model, TINY, jax.random.key(0))))
     assert (network.position is None) == (model == "no_position")
     for side in (3, 6):
         grid = jax.ShapeDtypeStruct((side, side, 9), jnp.float32)
-        assert eqx.filter_eval_shape(lambda network, x: network(x), network, grid).shape == (2,)
+        assert cast(Any, eqx.filter_eval_shape(called, network, grid)).shape == (2,)
 
 
 def test_gates_start_half_open_or_as_the_paper_has_them() -> None:
-    for model, biases in (("plstm", (0.0, 0.0, -2.0)), ("paper_start", (-4.0, -4.0, -6.0)), ("constant", (0.0, 0.0, -2.0))):
+    starts: dict[Model, tuple[float, ...]] = {
+        "plstm": (0.0, 0.0, -2.0),
+        "paper_start": (-4.0, -4.0, -6.0),
+        "constant": (0.0, 0.0, -2.0),
+    }
+    for model, biases in starts.items():
         p, d = made(model, TINY, jax.random.key(0)).stacked
         for block, source in ((p, "strength"), (d, "source")):
             leaves = block.mixer.leaves
