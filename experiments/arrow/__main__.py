@@ -36,10 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
     from stmlang.experiments.training.command import command
 
     def study() -> None:
+        from stmlang.experiments.arrow.report import PAGES
         from stmlang.experiments.arrow.study import run
 
         run(settings, console)
-        console.print(f"the page: {settings.training.out / 'arrow.md'}")
+        console.print(f"the page: {settings.training.out / PAGES[settings.scale]}.md")
 
     return command(study, console)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ import numpy as np
 from stmlang.experiments.arrow.control import Control
 from stmlang.experiments.arrow.drawing import pixels, png, sheet
 from stmlang.experiments.arrow.generation import FORMS, Form, Geometry, scenes
-from stmlang.experiments.arrow.settings import MODELS, Model, Settings
+from stmlang.experiments.arrow.settings import MODELS, Model, Scale, Settings
 from stmlang.experiments.training.figures import svg
 from stmlang.experiments.training.settings import as_json
 from stmlang.source.writing import written_whole
 
-PAGE = "arrow"
+PAGES: dict[Scale, str] = {"paper": "arrow", "small": "arrow_small"}
+"""How the files of a page are called, by scale."""
+WIDTH = 120
+"""Letters in a line."""
 ACROSS = 6
 """Images in a row of the gallery."""
 NAMES: dict[Model, str] = {
@@ -78,17 +82,17 @@ class Outcome:
 
 
 def write(outcome: Outcome) -> None:
-    """Write the page, its pictures and `arrow.json` to the folder of the study, and all but the last to that of pages."""
-    settings = outcome.settings
-    files = {f"{PAGE}.md": page(outcome).encode(), f"{PAGE}.png": gallery()}
+    """Write the page, its pictures and its numbers to the folder of the study, and all but the last to that of pages."""
+    settings, name = outcome.settings, PAGES[outcome.settings.scale]
+    files = {f"{name}.md": page(outcome).encode(), f"{name}.png": gallery()}
     if outcome.results:
-        files[f"{PAGE}.svg"] = curves(outcome).encode()
-    numbers = {f"{PAGE}.json": (json.dumps(as_numbers(outcome), indent=1) + "\n").encode()}
+        files[f"{name}.svg"] = curves(outcome).encode()
+    numbers = {f"{name}.json": (json.dumps(as_numbers(outcome), indent=1) + "\n").encode()}
     for folder, content in ((settings.training.out, {**files, **numbers}), (settings.page, files)):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            for name, what in content.items():
-                with written_whole(folder / name) as stream:
+            for file, what in content.items():
+                with written_whole(folder / file) as stream:
                     stream.write(what)
 
 
@@ -114,11 +118,12 @@ def gallery() -> bytes:
 
 def page(outcome: Outcome) -> str:
     """The page in Markdown."""
-    sections = ["# Pointing arrows", _about(outcome.settings), f"![scenes]({PAGE}.png)", GALLERY, _control(outcome)]
+    name = PAGES[outcome.settings.scale]
+    sections = ["# Pointing arrows", _about(outcome.settings), f"![scenes]({name}.png)", GALLERY, _control(outcome)]
     if outcome.results:
         sections += [_recipe(outcome.settings)]
         sections += [section for form in outcome.settings.forms for section in _of_form(form, outcome)]
-        sections += [f"![accuracy by step]({PAGE}.svg)"]
+        sections += [f"![accuracy by step]({name}.svg)"]
     return "\n\n".join(sections) + "\n"
 
 
@@ -165,17 +170,21 @@ def _recipe(settings: Settings) -> str:
     training = settings.training
     length = f"{training.steps:,} steps" if training.steps else f"{training.epochs} epochs"
     vit = f", a ViT {settings.vit_steps} times as many" if settings.vit_steps > 1 else ""
-    rates = ", ".join(f"{rate:g}" for rate in settings.rates)
-    return (
-        "## Models\n\n"
-        f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; {settings.depth} layers of\n"
-        f"{settings.dim} features and {settings.heads} heads. Of the rates {rates} each model has the one that is best with\n"
-        f"seed {settings.seeds[0]} on {settings.validation:,} validation scenes of the size of training; test scenes,\n"
-        f"{settings.test:,} of each size, took no part. Weights are those after the last step. Seeds, of parameters, scenes\n"
-        f"and their order: {', '.join(str(seed) for seed in settings.seeds)}; mean and deviation over them. Gates start half\n"
-        "open (biases of sources and marks 0, of direct terms -2), but for the row that says otherwise (-4 and -6, the\n"
-        "paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve layers of 192 features."
+    first, *others = settings.seeds
+    chosen = f"is {settings.rates[0]:g}, and no other was tried;"
+    if len(settings.rates) > 1:
+        rates = ", ".join(f"{rate:g}" for rate in settings.rates)
+        chosen = f"is that of {rates} which is best with seed {first} on the validation scenes of the size of training;"
+    seeds = f"Seeds: {', '.join(map(str, settings.seeds))}; mean and deviation over them." if others else f"One seed, {first}."
+    text = (
+        f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; {settings.depth} layers of "
+        f"{settings.dim} features and {settings.heads} heads. The rate of a model {chosen} test scenes, {settings.test:,} of each "
+        f"size, took no part, and there are {settings.validation:,} validation scenes of each. Weights are those after the last "
+        f"step. {seeds} Gates start half open (biases of sources and marks 0, of direct terms -2), but for the row that says "
+        "otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve layers of 192 "
+        "features."
     )
+    return "## Models\n\n" + fill(text, WIDTH, break_on_hyphens=False)
 
 
 def _of_form(form: Form, outcome: Outcome) -> list[str]:

@@ -268,16 +268,18 @@ def test_the_page_has_the_control_beside_every_result(tmp_path: Path) -> None:
     results = [result("plstm", 1e-3, seed, 0.9) for seed in (0, 1)] + [replace(result("plstm", 2e-3, 0, 0.1), chosen=False)]
     outcome = Outcome(settings, controls, results)
     write(outcome)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["arrow.json", "arrow.md", "arrow.png", "arrow.svg"]
-    assert sorted(path.name for path in (tmp_path / "page").iterdir()) == ["arrow.md", "arrow.png", "arrow.svg"]
-    text = (tmp_path / "page" / "arrow.md").read_text()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        f"arrow_small.{end}" for end in ("json", "md", "png", "svg")
+    ]
+    assert sorted(path.name for path in (tmp_path / "page").iterdir()) == [f"arrow_small.{end}" for end in ("md", "png", "svg")]
+    text = (tmp_path / "page" / "arrow_small.md").read_text()
     assert "| without the circle |  |  |  |  |  |  | 0.501 | 0.502 |  |" in text
     assert (
         "| pLSTM | 10 | 0.001 | 2 | 0.600 ± 0.000 | 0.900 ± 0.000 | 0.400 ± 0.000 | 0.555 ± 0.005 | 0.450 ± 0.000 |  |" in text
     )
     assert "ViT |" not in text
     assert "| `debiased` | 0.501 | 0.502 | 0.503 | 0.504 |" in text
-    assert "arrow.svg" not in page(replace(outcome, results=[]))
+    assert "arrow_small.svg" not in page(replace(outcome, results=[]))
 
 
 def test_sheets_have_gaps() -> None:
@@ -306,7 +308,7 @@ def test_a_small_model_learns_its_scenes(tiny: Outcome) -> None:
     assert learned.training > 0.7
     assert learned.steps == 60
     assert [point["step"] for point in learned.curve] == [30, 60]
-    assert {"arrow.md", "arrow.svg", "arrow.png", "arrow.json", "debiased"} == {
+    assert {"debiased", *(f"arrow_small.{end}" for end in ("md", "svg", "png", "json"))} == {
         path.name for path in tiny.settings.training.out.iterdir()
     }
     report = next(tiny.settings.training.out.glob("*/*/*/*/report.html")).read_text()
