@@ -178,11 +178,11 @@ def _recipe(settings: Settings) -> str:
     seeds = f"Seeds: {', '.join(map(str, settings.seeds))}; mean and deviation over them." if others else f"One seed, {first}."
     text = (
         f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; {settings.depth} layers of "
-        f"{settings.dim} features and {settings.heads} heads. The rate of a model {chosen} test scenes, {settings.test:,} of each "
-        f"size, took no part, and there are {settings.validation:,} validation scenes of each. Weights are those after the last "
-        f"step. {seeds} Gates start half open (biases of sources and marks 0, of direct terms -2), but for the row that says "
-        "otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve layers of 192 "
-        "features."
+        f"{settings.dim} features and {settings.heads} heads. The rate of a model {chosen} test scenes, {settings.test:,} of "
+        f"each size, took no part, and there are {settings.validation:,} validation scenes of each. Weights are those after "
+        f"the last step. {seeds} Gates start half open (biases of sources and marks 0, of direct terms -2), but for the row "
+        "that says otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve "
+        "layers of 192 features."
     )
     return "## Models\n\n" + fill(text, WIDTH, break_on_hyphens=False)
 
