@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from dataclasses import fields, is_dataclass
 from io import StringIO
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from rich.console import Console
 
@@ -24,9 +24,12 @@ RULES = "─╭╮╰╯-+"
 """What boxes are drawn with, on terminals of all kinds."""
 
 
-def parsed(settings: type[S], module: str, description: str, arguments: Sequence[str] | None = None) -> S:
+def parsed(
+    settings: type[S], module: str, description: str, arguments: Sequence[str] | None = None, default: S | None = None
+) -> S:
     """Settings from the command line: each field is an option, those of dataclasses within it too, `--weight-decay` for
-    `weight_decay`. A wrong one ends with a line and exit status 2. Raises ModuleNotFoundError where tyro is not installed."""
+    `weight_decay`. What is not said is as in `default`, or as the dataclass has it. A wrong one ends with a line and exit
+    status 2. Raises ModuleNotFoundError where tyro is not installed."""
     require("tyro")
     import tyro
 
@@ -34,7 +37,10 @@ def parsed(settings: type[S], module: str, description: str, arguments: Sequence
     config = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
     try:
         with redirect_stderr(said):
-            result = tyro.cli(settings, prog=prog, description=description, args=arguments, config=config)
+            start: dict[str, Any] = {} if default is None else {"default": default}
+            result: S = cast(Any, tyro.cli)(
+                settings, prog=prog, description=description, args=arguments, config=config, **start
+            )
     except SystemExit as stop:
         if stop.code:
             usage_error(prog, _message(said.getvalue()))

@@ -35,6 +35,7 @@ def run(module: str, words: list[str], blocked: set[str], folder: Path) -> subpr
 
 ENTRIES = {
     "stmlang.experiments.digits": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
+    "stmlang.experiments.arrow": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
     "stmlang.experiments.tudataset": (["--out", "out"], ("optax", "sklearn", "matplotlib")),
     "stmlang.experiments.circuits": (["--out", "out", "--data", "."], ("optax", "matplotlib")),
     "benchmarks.strategies": ([], ("matplotlib",)),

@@ -1,0 +1,252 @@
+"""The page: what the data are, how far one gets without the circle, and what models reach beside the paper's numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+
+from stmlang.experiments.arrow.control import Control
+from stmlang.experiments.arrow.drawing import pixels, png, sheet
+from stmlang.experiments.arrow.generation import FORMS, Form, Geometry, scenes
+from stmlang.experiments.arrow.settings import MODELS, Model, Scale, Settings
+from stmlang.experiments.training.figures import svg
+from stmlang.experiments.training.settings import as_json
+from stmlang.source.writing import written_whole
+
+PAGES: dict[Scale, str] = {"paper": "arrow", "small": "arrow_small"}
+"""How the files of a page are called, by scale."""
+WIDTH = 120
+"""Letters in a line."""
+ACROSS = 6
+"""Images in a row of the gallery."""
+NAMES: dict[Model, str] = {
+    "plstm": "pLSTM",
+    "paper_start": "pLSTM, gates closed at the start",
+    "no_position": "pLSTM, no table of positions",
+    "p_mode": "pLSTM, P-mode",
+    "d_mode": "pLSTM, D-mode",
+    "constant": "pLSTM, constant gates",
+    "vit": "ViT",
+}
+PAPER: dict[Model, tuple[str, str]] = {
+    "paper_start": (".972 ± .003", ".778 ± .031"),
+    "no_position": (".975 ± .003", ".769 ± .018"),
+    "p_mode": (".978 ± .005", ".746 ± .027"),
+    "d_mode": (".957 ± .002", ".828 ± .028"),
+    "constant": (".975 ± .003", ".784 ± .020"),
+    "vit": (".915 ± .019", ".707 ± .014"),
+}
+"""Test accuracies of the paper, on images of its own form: mean and 90 % confidence interval of five seeds, at the rate that is
+best on the test scenes, chosen for each column by itself. Its gates are closed at the start, in ablations too."""
+COLOURS = ("#0b6e99", "#b3541e", "#7a8b2f", "#8c3b6d", "#c9a227", "#5b6670", "#1f2933")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a run with the weights after its last step: accuracies in training, on validation and on test scenes, of the
+    size of training and of twice the size (`larger`), those of validation also on the way; `chosen` is whether the rate is the
+    model's best."""
+
+    form: Form
+    model: Model
+    rate: float
+    seed: int
+    parameters: int
+    steps: int
+    seconds: float
+    training: float
+    validation: float
+    larger_validation: float
+    test: float
+    larger_test: float
+    curve: tuple[Mapping[str, float], ...]
+    chosen: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is reported: the control by form, and the results so far."""
+
+    settings: Settings
+    controls: Mapping[Form, Control]
+    results: Sequence[Result]
+
+    def of(self, form: Form, model: Model) -> list[Result]:
+        """The results of a model at its rate, a seed each."""
+        return [result for result in self.results if (result.form, result.model, result.chosen) == (form, model, True)]
+
+
+def write(outcome: Outcome) -> None:
+    """Write the page, its pictures and its numbers to the folder of the study, and all but the last to that of pages."""
+    settings, name = outcome.settings, PAGES[outcome.settings.scale]
+    files = {f"{name}.md": page(outcome).encode(), f"{name}.png": gallery()}
+    if outcome.results:
+        files[f"{name}.svg"] = curves(outcome).encode()
+    numbers = {f"{name}.json": (json.dumps(as_numbers(outcome), indent=1) + "\n").encode()}
+    for folder, content in ((settings.training.out, {**files, **numbers}), (settings.page, files)):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            for file, what in content.items():
+                with written_whole(folder / file) as stream:
+                    stream.write(what)
+
+
+def as_numbers(outcome: Outcome) -> dict[str, Any]:
+    """All that the page was made of."""
+    return {
+        "settings": as_json(outcome.settings),
+        "controls": {form: asdict(control) for form, control in outcome.controls.items()},
+        "results": [asdict(result) for result in outcome.results],
+    }
+
+
+def gallery() -> bytes:
+    """A PNG of images of the paper's size: the debiased form and the paper's, of each a row of pointing arrows and one of
+    others."""
+    rows: list[Any] = []
+    for form in FORMS:
+        drawn = scenes(form, Geometry(), 0, 20 * ACROSS)
+        for label in (True, False):
+            rows.append(pixels(drawn.take(np.flatnonzero(drawn.pointing == label)[:ACROSS]), Geometry().size))
+    return png(sheet(rows))
+
+
+def page(outcome: Outcome) -> str:
+    """The page in Markdown."""
+    name = PAGES[outcome.settings.scale]
+    sections = ["# Pointing arrows", _about(outcome.settings), f"![scenes]({name}.png)", GALLERY, _control(outcome)]
+    if outcome.results:
+        sections += [_recipe(outcome.settings)]
+        sections += [section for form in outcome.settings.forms for section in _of_form(form, outcome)]
+        sections += [f"![accuracy by step]({name}.svg)"]
+    return "\n\n".join(sections) + "\n"
+
+
+GALLERY = (
+    "Rows: the debiased form, pointing and not; the paper's form, pointing and not. In the last two the circle lies nearly\n"
+    "opposite the arrow, so that an arrow that points out of the image's middle rarely points at the circle."
+)
+
+
+def _about(settings: Settings) -> str:
+    small, large = settings.geometry.size, settings.larger.size
+    shown = f"as grids of squares of {settings.cell} pixels" if settings.cell else f"as images in patches of {settings.patch}"
+    return (
+        "Does the arrow point at the circle? Models learn it at one size and are asked again at twice the size, with objects\n"
+        f"as large as before: the paper's task of extrapolation. Here scenes of {small}x{small} pixels are learned from and\n"
+        f"{large}x{large} is the larger size, {shown}. Scenes are drawn from a seed, scene by scene.\n\n"
+        "In the form `paper` the geometry is that of the paper's data: the circle lies at an offset that wraps around. In\n"
+        "the form `debiased` centres are uniform, and a scene whose arrow does not point has the arrow of one pointing scene\n"
+        "and the circle of another. Neither tells anything by itself."
+    )
+
+
+def _control(outcome: Outcome) -> str:
+    settings = outcome.settings
+    small, large = settings.geometry.size, settings.larger.size
+    lines = [
+        f"| form | {small}x{small} | {large}x{large}, learned at {small} | {large}x{large}, learned there "
+        "| without the arrow |",
+        "|---|---|---|---|---|",
+    ]
+    for form, control in outcome.controls.items():
+        cells = (control.same, control.larger, control.larger_learned, control.no_arrow)
+        lines.append(f"| `{form}` | {' | '.join(_share(cell) for cell in cells)} |")
+    text = (
+        "## Without the circle\n\n"
+        "Gradient-boosted trees that are told where the arrow is and where it points, and nothing of the circle, learn\n"
+        f"from {settings.control:,} scenes and are tested on as many. Those of the last column are told of the circle and\n"
+        f"nothing of the arrow, at {small}x{small}. What a model reaches says something about pointing only beyond these.\n\n"
+    )
+    return text + "\n".join(lines)
+
+
+def _recipe(settings: Settings) -> str:
+    training = settings.training
+    length = f"{training.steps:,} steps" if training.steps else f"{training.epochs} epochs"
+    vit = f", a ViT {settings.vit_steps} times as many" if settings.vit_steps > 1 else ""
+    first, *others = settings.seeds
+    chosen = f"is {settings.rates[0]:g}, and no other was tried;"
+    if len(settings.rates) > 1:
+        rates = ", ".join(f"{rate:g}" for rate in settings.rates)
+        chosen = f"is that of {rates} which is best with seed {first} on the validation scenes of the size of training;"
+    seeds = f"Seeds: {', '.join(map(str, settings.seeds))}; mean and deviation over them." if others else f"One seed, {first}."
+    text = (
+        f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; {settings.depth} layers of "
+        f"{settings.dim} features and {settings.heads} heads. The rate of a model {chosen} test scenes, {settings.test:,} of "
+        f"each size, took no part, and there are {settings.validation:,} validation scenes of each. Weights are those after "
+        f"the last step. {seeds} Gates start half open (biases of sources and marks 0, of direct terms -2), but for the row "
+        "that says otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve "
+        "layers of 192 features."
+    )
+    return "## Models\n\n" + fill(text, WIDTH, break_on_hyphens=False)
+
+
+def _of_form(form: Form, outcome: Outcome) -> list[str]:
+    """The table of a form."""
+    small, large = outcome.settings.geometry.size, outcome.settings.larger.size
+    lines = [
+        f"| | parameters | rate | steps | training | validation {small} | validation {large} | test {small} | test {large} |"
+        " the paper's |",
+        f"|---|{'---|' * 9}",
+    ]
+    control = outcome.controls[form]
+    cells = ("", "", "", "", "", "", _share(control.same), _share(control.larger), "")
+    lines.append(f"| without the circle | {' | '.join(cells)} |")
+    for model in outcome.settings.models:
+        results = outcome.of(form, model)
+        if results:
+            lines.append(_row(model, results, paper=form == "paper"))
+    return [f"### Form `{form}`", "\n".join(lines)]
+
+
+def _row(model: Model, results: Sequence[Result], *, paper: bool) -> str:
+    first = results[0]
+    names = ("training", "validation", "larger_validation", "test", "larger_test")
+    columns = [_spread([getattr(result, name) for result in results]) for name in names]
+    numbers = " and ".join(PAPER[model]) if paper and model in PAPER else ""
+    cells = [NAMES[model], f"{first.parameters:,}", f"{first.rate:g}", f"{first.steps:,}", *columns, numbers]
+    return f"| {' | '.join(cells)} |"
+
+
+def curves(outcome: Outcome) -> str:
+    """Validation accuracy by step, mean over seeds and from the least to the largest, a row of two axes for each form."""
+    settings = outcome.settings
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots(len(settings.forms), 2, squeeze=False, sharey="row")
+        for row, form in zip(axes, settings.forms, strict=True):
+            for axis, name, size in zip(
+                row, ("accuracy", "larger"), (settings.geometry.size, settings.larger.size), strict=True
+            ):
+                _draw_curves(axis, outcome, form, lambda point, name=name: point[name])
+                control = outcome.controls[form]
+                without = control.same if name == "accuracy" else control.larger
+                axis.axhline(without, color="#66737f", linestyle=":", linewidth=1, label="without the circle")
+                axis.set(xlabel="step", ylabel="accuracy", title=f"{form}, {size}x{size}")
+        axes[0, 0].legend(frameon=False, fontsize=7)
+
+    return svg(draw, 7.2, 2.8 * len(settings.forms))
+
+
+def _draw_curves(axis: Any, outcome: Outcome, form: Form, value: Callable[[Mapping[str, float]], float]) -> None:
+    for model, colour in zip(MODELS, COLOURS, strict=True):
+        results = outcome.of(form, model)
+        if results:
+            steps = [point["step"] for point in results[0].curve]
+            values = np.asarray([[value(point) for point in result.curve] for result in results])
+            axis.plot(steps, values.mean(axis=0), color=colour, label=NAMES[model], linewidth=1)
+            axis.fill_between(steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0)
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.3f} ± {np.std(values):.3f}" if len(values) > 1 else f"{values[0]:.3f}"

@@ -1,0 +1,116 @@
+"""What can be set about the study, and its two scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from typing_extensions import Doc
+
+from stmlang.experiments.arrow.generation import FORMS, Form, Geometry
+from stmlang.experiments.training.settings import Training
+
+Scale = Literal["paper", "small"]
+Model = Literal["plstm", "paper_start", "no_position", "p_mode", "d_mode", "constant", "vit"]
+MODELS: tuple[Model, ...] = get_args(Model)
+
+TRAINING = Training(
+    epochs=50,
+    batch=128,
+    rate=3e-4,
+    warmup=0.02,
+    floor=1e-3,
+    b2=0.999,
+    weight_decay=0.05,
+    log=500,
+    validate=2000,
+    checkpoint=300.0,
+    out=Path("build/arrow"),
+)
+"""Of the paper, appendix "Arrow Pointing": 50 epochs, one of them of warm-up from zero, to a thousandth of the peak."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The defaults are the paper's recipe; those of `--scale small` are in `SCALES`. `rate` and `seed` of `training` are those
+    of each run, which `rates` and `seeds` set."""
+
+    training: Training = TRAINING
+    geometry: Geometry = field(default_factory=Geometry)
+    scale: Annotated[Scale, Doc("which defaults: images and the paper's recipe, or small grids of tokens")] = "paper"
+    forms: Annotated[tuple[Form, ...], Doc("forms of the data")] = FORMS
+    models: Annotated[tuple[Model, ...], Doc("what is trained; none for a page on the data alone")] = MODELS
+    seeds: Annotated[tuple[int, ...], Doc("runs of each model, by seed of its parameters and of its data")] = (43, 44, 45)
+    rates: Annotated[tuple[float, ...], Doc("peaks of the learning rate, tried with the first seed")] = (1e-4, 3e-4, 1e-3)
+    vit_steps: Annotated[int, Doc("a ViT takes so many times the steps of the others")] = 1
+    images: Annotated[int, Doc("scenes to learn from")] = 100_000
+    validation: Annotated[int, Doc("scenes of each size that the rate is chosen on, and curves are of")] = 5_120
+    test: Annotated[int, Doc("scenes of each size that the table is of")] = 10_240
+    control: Annotated[int, Doc("scenes that the control learns from, and is tested on")] = 100_000
+    cell: Annotated[int, Doc("side of the square of pixels that becomes a token of nine numbers; 0 for images")] = 0
+    patch: Annotated[int, Doc("side of the patches of images")] = 16
+    dim: Annotated[int, Doc("features of a token")] = 192
+    heads: Annotated[int, Doc("heads of each layer")] = 6
+    depth: Annotated[int, Doc("layers, a perceptron behind each")] = 12
+    expansion: Annotated[int, Doc("features within a perceptron, in multiples of dim")] = 4
+    page: Annotated[Path | None, Doc("folder that the page is written to as well")] = None
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong with these settings, in words of the command line."""
+        unit, size = self.cell or self.patch, self.geometry.size
+        room = size - 2 * self.geometry.padding
+        checks = {
+            "--forms, --seeds and --rates must not be empty": bool(self.forms and self.seeds and self.rates),
+            "--rates must be positive": all(rate > 0 for rate in self.rates),
+            "--seeds must be from 0 to 99999": all(0 <= seed < 100_000 for seed in self.seeds),
+            "--size must be a multiple of --cell, or of --patch where that is 0": unit >= 1 and size % unit == 0,
+            "--size must leave four times the largest --radius beside --padding": room > 4 * self.geometry.radius[1],
+            "--radius must rise and be positive": 0 < self.geometry.radius[0] <= self.geometry.radius[1],
+            "--images, --validation, --test and --control must be at least 1": min(
+                self.images, self.validation, self.test, self.control
+            )
+            >= 1,
+            "--heads must divide --dim": self.heads >= 1 and self.dim % self.heads == 0,
+            "--depth must be even": self.depth >= 2 and self.depth % 2 == 0,
+            "--expansion and --vit-steps must be at least 1": min(self.expansion, self.vit_steps) >= 1,
+        }
+        return [fault for fault, holds in checks.items() if not holds]
+
+    @property
+    def larger(self) -> Geometry:
+        """What models are asked to extrapolate to: twice the size."""
+        return replace(self.geometry, size=2 * self.geometry.size)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of tokens at the size of training."""
+        side = self.geometry.size // (self.cell or self.patch)
+        return side, side
+
+
+SMALL_TRAINING = replace(
+    TRAINING, steps=1500, batch=64, rate=1e-3, warmup=0.1, floor=0.01, weight_decay=0.01, log=50, validate=250, checkpoint=60.0
+)
+SCALES: dict[Scale, Settings] = {
+    "paper": Settings(),
+    "small": Settings(
+        training=SMALL_TRAINING,
+        geometry=Geometry(size=96, padding=12, radius=(7.0, 11.0), length=(8, 14), width=(1, 2)),
+        scale="small",
+        models=("plstm", "vit"),
+        seeds=(0, 1, 2),
+        rates=(1e-3, 3e-3),
+        vit_steps=3,
+        images=50_000,
+        validation=2_048,
+        test=4_096,
+        control=50_000,
+        cell=16,
+        dim=64,
+        heads=4,
+        depth=2,
+        expansion=2,
+    ),
+}
