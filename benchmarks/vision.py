@@ -159,8 +159,7 @@ def _program(module: Any, arguments: Any, mode: Mode) -> tuple[Any, ...]:
         def loss(learned: Any, arguments: Any) -> Any:
             return jnp.sum(forward(learned, arguments) ** 2)
 
-        gradient: Any = jax.grad(loss, argnums=(0, 1))
-        return gradient(learned, arguments)
+        return cast(Any, jax.grad(loss, argnums=(0, 1)))(learned, arguments)
 
     return (forward if mode == "inference" else gradients), learned, arguments
 

@@ -33,9 +33,10 @@ def run(module: str, words: list[str], blocked: set[str], folder: Path) -> subpr
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-ENTRIES = {
+ENTRIES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "stmlang.experiments.digits": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
     "stmlang.experiments.arrow": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
+    "stmlang.experiments.statetracking": (["--out", "out"], ("tyro", "optax", "orbax")),
     "stmlang.experiments.tudataset": (["--out", "out"], ("optax", "sklearn", "matplotlib")),
     "stmlang.experiments.circuits": (["--out", "out", "--data", "."], ("optax", "matplotlib")),
     "benchmarks.strategies": ([], ("matplotlib",)),
