@@ -112,7 +112,7 @@ def plstm_vis(
     dropout: float = 0.0,
     drop_path: float = 0.0,
     dtype: Any = None,
-    remat: bool = False,
+    remat: bool = True,
     key: PRNGKeyArray,
 ) -> ImageModel:
     """pLSTM-Vis (the paper, section 5.2 and appendix), for images of any size.
