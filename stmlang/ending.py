@@ -30,6 +30,7 @@ EXTRAS = {
     "PIL": "graphs",
     "optax": "demo",
     "sklearn": "demo",
+    "threadpoolctl": "demo",
     "matplotlib": "demo",
     "tyro": "demo",
     "typing_extensions": "demo",
