@@ -184,3 +184,19 @@ def test_one_step_has_no_axis() -> None:
     plain, said = (stmlang.compile(text % words, dtype="float64") for words in (("", ""), (", steps = 1", "[step]")))
     assert (plain.signature.inputs, plain.signature.gates) == (said.signature.inputs, said.signature.gates)
     np.testing.assert_array_equal(plain(*plain.example()), said(*plain.example()))
+
+
+def test_gradients_of_what_steps_share_are_rounded_once() -> None:
+    """In bfloat16 the gradient of a leaf that two steps share is their sum, rounded, and not a sum of rounded numbers."""
+    text = "scan s(heads = 1, key = 1, value = 1, steps = 2) on chain(t = 99) { transition = 0.5; source = linear(x) }"
+    narrow, wide = (stmlang.compile(text, dtype=dtype, strategy="walk") for dtype in ("bfloat16", "float64"))
+    q, k, v, gates = narrow.example(0)
+
+    def gradient(op: Any) -> Any:
+        inputs = [array.astype(op.dtype) for array in (q, k, v)]
+        result: Any = jax.grad(lambda source: op(*inputs, {**gates, "source": source}).astype(jnp.float64).sum())
+        return np.asarray(result(gates["source"].astype(op.dtype)), np.float64)
+
+    once = np.asarray(jnp.asarray(gradient(wide), jnp.bfloat16), np.float64)
+    np.testing.assert_allclose(gradient(narrow), once, rtol=2.0**-8)
+    assert (gradient(narrow) == once).mean() > 0.95
