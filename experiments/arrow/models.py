@@ -14,7 +14,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from stmlang.experiments.arrow.data import channels
 from stmlang.experiments.arrow.settings import Model, Settings
 from stmlang.models.parts import Linear, Perceptron
-from stmlang.models.vision.patches import patches
+from stmlang.models.vision.patches import patches, pool
+from stmlang.models.vision.position import resized
+from stmlang.models.vision.vit import Attention
 from stmlang.nn import RMSNorm, ScanLayer
 from stmlang.runtime.compile import compile
 from stmlang.runtime.open import OpenScan
@@ -65,23 +67,6 @@ VARIANTS: dict[Model, Variant] = {
 }
 
 
-class Attention(eqx.Module):
-    """Softmax attention between all tokens."""
-
-    into: Linear
-    out: Linear
-    heads: int = eqx.field(static=True)
-
-    def __init__(self, dim: int, heads: int, *, key: PRNGKeyArray) -> None:
-        into, out = jax.random.split(key)
-        self.into, self.out, self.heads = Linear(dim, 3 * dim, key=into), Linear(dim, dim, key=out), heads
-
-    def __call__(self, x: Float[Array, "token dim"]) -> Float[Array, "token dim"]:
-        tokens, dim = x.shape
-        q, k, v = (each.reshape(tokens, self.heads, -1) for each in jnp.split(self.into(x), 3, axis=-1))
-        return self.out(jax.nn.dot_product_attention(q, k, v).reshape(tokens, dim))
-
-
 class Block(eqx.Module):
     """`x + mixer(norm(x))`, then `x + perceptron(norm(x))`."""
 
@@ -114,7 +99,7 @@ class Network(eqx.Module):
         x = self.embed(patches(image, self.patch, self.patch))
         rows, cols, dim = x.shape
         if self.position is not None:
-            x = x + _resized(self.position, (rows, cols))
+            x = x + resized(self.position, (rows, cols))
         if self.token is not None:
             x = jnp.concatenate([self.token, x.reshape(rows * cols, dim)])
 
@@ -124,15 +109,7 @@ class Network(eqx.Module):
             return x, None
 
         x = self.norm(jax.lax.scan(turn, x, self.stacked)[0])
-        read = x[0] if self.token is not None else x[jnp.asarray([0, 0, -1, -1]), jnp.asarray([0, -1, 0, -1])].reshape(-1)
-        return self.head(read)
-
-
-def _resized(position: Float[Array, "rows cols dim"], grid: tuple[int, int]) -> Array:
-    """A table of positions on another grid, as it is on its own."""
-    if position.shape[:2] == grid:
-        return position
-    return cast(Array, jax.image.resize(position, (*grid, position.shape[2]), "bicubic"))
+        return self.head(pool(x, "corners" if self.token is None else "class"))
 
 
 def made(model: Model, settings: Settings, key: PRNGKeyArray) -> Network:
@@ -140,7 +117,7 @@ def made(model: Model, settings: Settings, key: PRNGKeyArray) -> Network:
     mixing, embedding = jax.random.split(key)
     dim, position = settings.dim, True
     if model == "vit":
-        makers: list[Callable[[Array], Any]] = [lambda key: Attention(dim, settings.heads, key=key)]
+        makers: list[Callable[[Array], Any]] = [lambda key: Attention(dim, heads=settings.heads, key=key)]
     else:
         variant = VARIANTS[model]
         position = variant.position

@@ -51,7 +51,7 @@ def direction_inputs(
     Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
     of a gradient would be rounded before parts are added up.
     """
-    inputs, gates = _accumulated(program, inputs), _accumulated(program, gates)
+    inputs, gates = accumulated(program, inputs), accumulated(program, gates)
     scan, dag = program.scan, program.dag
     regular = dag.regular is not None
     if mask is not None:
@@ -98,7 +98,9 @@ def direction_inputs(
     return lanes
 
 
-def _accumulated(program: Program, arrays: Mapping[str, Array]) -> dict[str, Array]:
+def accumulated(program: Program, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays as wide as they are computed with: what is spread over steps or directions is so before, that its gradient is
+    summed before it is rounded."""
     return {name: jnp.asarray(array, program.accumulator) for name, array in arrays.items()}
 
 

@@ -14,7 +14,7 @@ from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import STATE_AXES, Operands, flip, heads_first, input_nodes
 from stmlang.lower.strategy import Call, Result
 from stmlang.lower.values import join
-from stmlang.program.direction_inputs import DirectionInputs, direction_inputs
+from stmlang.program.direction_inputs import DirectionInputs, accumulated, direction_inputs
 from stmlang.program.node_mask import Mask
 from stmlang.program.own_inputs import apart, gating_apart
 from stmlang.program.program import Bundle, Program
@@ -47,7 +47,7 @@ def run(
     of its own at that scale if `scaled`, else at one."""
     if program.unrolled is None:
         return _run(program, tables, inputs, gates, initial, return_state, mask, segments, scaled)
-    inputs, gates = all_steps(program.scan, inputs, gates)
+    inputs, gates = all_steps(program.scan, accumulated(program, inputs), accumulated(program, gates))
     mask, segments = (None if numbers is None else each_step(program.scan, numbers) for numbers in (mask, segments))
     h, state = _run(program.unrolled, tables, inputs, gates, initial, return_state, mask, segments, scaled)
     return last_steps(program.scan, h), state
@@ -134,7 +134,8 @@ def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Arra
     """The gating matrix `(*source nodes, *target nodes, head, [step], [write], [read])`, the direct term on its diagonal: as
     the strategy makes it, or, where it offers none and knows several writes a node, as what the scan reads of unit vectors."""
     if program.unrolled is not None:
-        matrix = gating(program.unrolled, tables, *all_steps(program.scan, inputs, gates))
+        unrolled = all_steps(program.scan, accumulated(program, inputs), accumulated(program, gates))
+        matrix = gating(program.unrolled, tables, *unrolled)
         read = jnp.moveaxis(last_steps(program.scan, jnp.moveaxis(matrix, 1, 0)), 0, 1)
         return written_steps(program.scan, read)
     scan, shape = program.scan, gating_shape(program.scan, program.dag)

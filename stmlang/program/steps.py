@@ -8,31 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from stmlang.scan.scan import Scan
 
 
 def all_steps(scan: Scan, inputs: Mapping[str, Array], gates: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Inputs and leaves with a node for each step. What steps share is as wide as it is computed with from here on, so that its
-    gradient is summed over them before it is rounded."""
+    """Inputs and leaves with a node for each step."""
     nodes = inputs["q"].shape[0]
 
     def leaf(name: str) -> Array:
         declared, array = scan.leaf(name), gates[name]
         if declared.kind != "param":
-            return _own(scan, array, 2) if declared.stepped else each_step(scan, _wide(array))
+            return _own(scan, array, 2) if declared.stepped else each_step(scan, array)
         if not declared.stepped:
             return array
-        return _own(scan, jnp.broadcast_to(_wide(array), (nodes, *array.shape)), 2)
+        return _own(scan, jnp.broadcast_to(array, (nodes, *array.shape)), 2)
 
-    own = {name: each_step(scan, _wide(array)) if name == "q" else _own(scan, array, 2) for name, array in inputs.items()}
+    own = {name: each_step(scan, array) if name == "q" else _own(scan, array, 2) for name, array in inputs.items()}
     return own, {name: leaf(name) for name in gates}
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.promote_types(array.dtype, np.float32))
 
 
 def each_step(scan: Scan, array: Float[Array, "nodes *rest"]) -> Float[Array, "all *rest"]:

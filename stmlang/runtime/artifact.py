@@ -53,7 +53,7 @@ from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.archive import LARGEST
 from stmlang.runtime.compilation import Compilation
 from stmlang.runtime.options import export_batch, file_path
-from stmlang.runtime.signature import Signature, call_error, flag
+from stmlang.runtime.signature import Signature, call_error, flag, widest
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.writing import require_place, written_whole
 
@@ -230,7 +230,7 @@ def arguments_of(signature: Signature, tables: Sequence[Any], lead: tuple[Any, .
     """The shapes and types of a program's arguments: tables, inputs, gates and, with states, the initial one; `lead` is the
     batch axis, if there is one."""
     dtype = jnp.dtype(signature.dtype)
-    accumulator = np.promote_types(dtype, np.float32)
+    accumulator = widest(dtype)
 
     def structs(shapes: Mapping[str, Shape], dtype: Any) -> dict[str, jax.ShapeDtypeStruct]:
         return {name: jax.ShapeDtypeStruct((*lead, *shape), dtype) for name, shape in shapes.items()}

@@ -10,7 +10,6 @@ from typing import Any, cast
 import jax
 import jax.export
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
@@ -19,7 +18,7 @@ from stmlang.runtime.artifact import STEP_MEMBERS, arguments_of
 from stmlang.runtime.calling import program_call
 from stmlang.runtime.primitives import Program
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
-from stmlang.runtime.signature import Signature, call_error, is_array, jax_type
+from stmlang.runtime.signature import Signature, call_error, is_array, jax_type, widest
 from stmlang.source import short
 
 
@@ -93,7 +92,7 @@ class LoadedScan:
             batches = "any batch: say how many" if own == "symbolic" else "no batch" if own is None else f"batches of {own}"
             raise call_error("STM5312", f"artifact `{self.path}` takes {batches}; given was `batch={batch}`")
         size = own if isinstance(own, int) else batch
-        kind, lead = np.promote_types(jnp.dtype(self.signature.dtype), np.float32), () if size is None else (size,)
+        kind, lead = widest(self.signature.dtype), () if size is None else (size,)
         return tuple(
             {port: jnp.zeros((*lead, *shape), kind) for port, shape in ports.items()} for ports in steps.signature.initial
         )
@@ -122,7 +121,7 @@ class LoadedScan:
             count = len(cast(Sequence[Any], initial)) if isinstance(initial, (tuple, list)) else type(initial).__name__
             message = f"`initial` of artifact `{self.path}` is a tuple of {len(expected)} dictionaries; given was {count}"
             raise call_error("STM5312", message, help="one for each direction, with an array for each port")
-        accumulator = str(np.promote_types(jnp.dtype(self.signature.dtype), np.float32))
+        accumulator = str(widest(self.signature.dtype))
         directions = zip(cast(Sequence[Any], initial), expected, strict=True)
         return [array for state, shapes in directions for array in self._check(state, shapes, "ports of a state", accumulator)]
 

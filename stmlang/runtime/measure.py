@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from stmlang.runtime.compiled import CompiledScan
+from stmlang.runtime.signature import widest
 
 Mode = Literal["inference", "training"]
 Call = Callable[[], Any]
@@ -208,7 +209,7 @@ def softmax_attention(
     With `block` so many queries at a time, and each block's weights made again in the backward pass: memory grows with the
     nodes and not with their square. The nodes must be a multiple of it.
     """
-    wide = np.promote_types(q.dtype, np.float32)
+    wide = widest(q.dtype)
 
     def attend(query: Array) -> Array:
         scores = jnp.einsum("...nk,...mk->...nm", query, k, preferred_element_type=wide)
