@@ -73,6 +73,7 @@ def training_cases() -> tuple[Case, ...]:
         *_cases(_spread(FURTHER), 3),
         *map(_smaller, usual),
         *_cases(_spread(CLOSE), 7),
+        *_cases(_spread(MISSED), 2),
     )
 
 
@@ -300,6 +301,14 @@ CLOSE = (
     (*_axes("std:plstm/chain_tracking", ("time",), (256,), (1024,)), *_delta_graphs(40, 120)),
 )
 """Where strategies that came later compete with those before, again with a cycle of their own."""
+MISSED = (
+    _axes(KEY_DECAYS, ("rows", "cols"), (12, 12), (8, 30), (16, 16), (20, 9)),
+    _images("constant", (40, 40), (60, 60), (14, 50), (22, 22)),
+    _images("d", (14, 44), (17, 17), (10, 30)),
+    _trees(8, 11),
+    _volumes("d", (6, 7, 8)),
+)
+"""More of the kinds whose choices still lost most on problems that nothing was fitted to, at other sizes and calls."""
 USUAL_CALL = (1, 3, 64)
 USUAL = (
     *_chains("plstm/chain", 256, 1024, 4096),
