@@ -31,7 +31,7 @@ EXTRAS = {
     "optax": "demo",
     "sklearn": "demo",
     "threadpoolctl": "demo",
-    "matplotlib": "demo",
+    "matplotlib": "draw",
     "tyro": "demo",
     "typing_extensions": "demo",
     "orbax": "demo",

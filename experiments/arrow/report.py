@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from stmlang.draw.picture import svg
 from stmlang.experiments.arrow.control import Control
 from stmlang.experiments.arrow.drawing import pixels, png, sheet
 from stmlang.experiments.arrow.generation import FORMS, Form, Geometry, scenes
 from stmlang.experiments.arrow.settings import MODELS, Model, Scale, Settings
-from stmlang.experiments.training.figures import svg
 from stmlang.experiments.training.settings import as_json
 from stmlang.source.writing import written_whole
 

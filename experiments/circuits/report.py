@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from stmlang.draw.picture import INK
 from stmlang.experiments.circuits.data import Cones
 from stmlang.experiments.circuits.probability import EXACT_INPUTS, WORDS
 from stmlang.experiments.circuits.settings import BANDS, FOLDS, MODELS, RATES, Settings
 from stmlang.experiments.circuits.task import Epoch, Errors
 from stmlang.experiments.folds import figures
 from stmlang.experiments.folds.kept import Result, keep_files
-from stmlang.experiments.training.figures import INK
 
 PAGE = "circuits"
 NAMES = {

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from stmlang.draw.picture import ACCENT, INK, MARK, svg
 from stmlang.experiments.digits.receptive import Fields
 from stmlang.experiments.digits.testing import Mistake
-from stmlang.experiments.training.figures import ACCENT, INK, MARK, svg
 
 ACROSS = 6
 """Images in a row of mistaken ones: as many as a phone shows."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from stmlang.experiments.training.figures import STYLE
+from stmlang.draw.picture import STYLE
 
 COLOURS = ("#0b6e99", "#b3541e", "#7a8b2f", "#8c3b6d", "#c9a227", "#5b6670")
 """One for each model, in their order."""

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
 from matplotlib.figure import Figure
 
-INK, ACCENT, PALE, MARK = "#1f2933", "#0b6e99", "#c9d3dc", "#d9822b"
-STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "stmlang",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-}
+from stmlang.draw.picture import ACCENT, INK, MARK, svg
+
 AXIS = 3.6, 2.6
 """Inches of one of several axes side by side."""
 ACROSS = 2
@@ -64,16 +53,3 @@ def confusion(matrix: Int[np.ndarray, "label label"], what: str) -> str:
         axis.set(xlabel="predicted", ylabel=what, xticks=labels, yticks=labels)
 
     return svg(draw, 3.6, 3.6)
-
-
-def svg(draw: Callable[[Any], None], width: float, height: float) -> str:
-    """What `draw` puts on a figure of so many inches, to stand in a page."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from stmlang.draw.picture import INK, PALE
 from stmlang.experiments.folds import figures
 from stmlang.experiments.folds.figures import svg
 from stmlang.experiments.folds.kept import Result, keep_files
-from stmlang.experiments.training.figures import INK, PALE
 from stmlang.experiments.tudataset.classes import Epoch
 from stmlang.experiments.tudataset.settings import FOLDS, MODELS, Entry, Settings
 

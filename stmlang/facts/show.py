@@ -22,7 +22,9 @@ def show_facts(facts: Facts, width: int | None = None) -> str:
     lines += [f"    {step}" for step in verdict.reason]
     lines += [f"transition: {text}" for text in _transition(facts)]
     lines.append("gates, with the interval they lie in and what they depend on:")
-    rows = [("", gate.name, _interval(facts.bounds, gate.name), _depends(facts.bounds, gate.name)) for gate in facts.scan.gates]
+    rows = [
+        ("", gate.name, interval_of(facts.bounds, gate.name), _depends(facts.bounds, gate.name)) for gate in facts.scan.gates
+    ]
     shown = [*wrapped("\n".join(lines), width), *(f"  {line}" for line in table(rows, range(4), width and width - 2))]
     return "\n".join(shown) + "\n"
 
@@ -66,7 +68,7 @@ def _zeros(bounds: Bounds) -> list[tuple[str, str]]:
     ]
 
 
-def _interval(bounds: Bounds, name: str) -> str:
+def interval_of(bounds: Bounds, name: str) -> str:
     """The interval of a gate at all ports together."""
     interval = bounds.intervals.gates[name]
     low, high = float(interval.low.min()), float(interval.high.max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +19,8 @@ from jaxtyping import Array, Bool, Float, Int
 from stmlang.compiler import Call, Prepared, Request, prepare
 from stmlang.compiler import plan as plan_of
 from stmlang.cost import units
+from stmlang.draw.all import WHAT, What, pictures_of
+from stmlang.draw.picture import Pictures
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
 from stmlang.graph.batch import Batch
@@ -253,6 +256,24 @@ class CompiledScan(eqx.Module):
             bounded = leaf.kind == "given" and low <= high
             gates[name] = jnp.asarray(generator.uniform(low, high, shape), dtype) if bounded else normal(shape)
         return q, k, v, gates
+
+    def draw(self, what: What = "all", *, node: int | None = None, gates: Mapping[str, Any] | None = None) -> Pictures:
+        """Pictures, shown by a notebook and written by `save`: `topology`, `gates`, `receptive` (of a node, by its number, with
+        the values of leaves in `gates`, else those at which a layer starts), `plan`, `memory`, or all of them. Needs
+        matplotlib.
+
+        Raises SpecError: STM5213 for what cannot be drawn, STM52xx for gates that do not fit."""
+        if word("what", what, WHAT) and gates is not None:
+            inputs = {name: np.broadcast_to(np.float32(0), shape) for name, shape in self.signature.inputs.items()}
+            check_arguments(self.signature, inputs, gates, None, padded=self.compilation.at_run_time)
+        leaves = None if gates is None else {name: np.asarray(array, np.float64) for name, array in gates.items()}
+        return pictures_of(what, self.compilation.facts, self.dag, self.plan, node=node, leaves=leaves)
+
+    def _repr_html_(self) -> str | None:
+        """Topology and plan, for notebooks; None, and so text, where matplotlib is not installed."""
+        if importlib.util.find_spec("matplotlib") is None:
+            return None
+        return "".join(self.draw(what).html() for what in ("topology", "plan"))
 
     def at(self, nodes: Sequence[int]) -> CompiledScan:
         """This scan, if node arrays have this shape. Raises SpecError (STM5201) if not. (`OpenScan` compiles for it.)"""

@@ -113,6 +113,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "Segments are an array of whole numbers, one for each node of a chain or grid, or for each row of a grid's first axis: "
         "neighbours of different numbers do not see each other. A negative number leaves a node out, and no mask counts it.",
     ),
+    "STM5213": (
+        "picture that cannot be drawn",
+        "Pictures are written as `.svg`, `.png` or `.html`. A receptive field is gone through node by node, from a node that "
+        "the graph has; of graphs that come at run time there is neither that nor a plan without them.",
+    ),
     "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
     "STM5302": (
         "artifact cannot be written",
