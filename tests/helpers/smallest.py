@@ -135,9 +135,9 @@ def planned(example: Example, registered: tuple[str, ...]) -> dict[str, Any]:
     return {strategy: min(settings, key=lambda config: sorted(config.items())) for strategy, settings in proposed.items()}
 
 
-def compiled(example: Example, **options: Any) -> Any:
-    """An example as a compiled scan, in double precision, with its graphs."""
-    op = stmlang.compile(example.text, dtype="float64", **options)
+def compiled(example: Example, dtype: str = "float64", **options: Any) -> Any:
+    """An example as a compiled scan, with its graphs."""
+    op = stmlang.compile(example.text, dtype=dtype, **options)
     return op.at(batch(example.graphs)) if example.graphs else op
 
 
@@ -171,13 +171,19 @@ class Subject:
         return jax.tree.unflatten(jax.tree.structure(self.trees[0]), leaves)
 
 
-@cache
-def smallest(strategy: str) -> Subject:
-    """The subject of a strategy of the registry."""
+def example_of(strategy: str) -> tuple[Example, dict[str, Any]]:
+    """The first example that a strategy of the registry takes, and the smallest settings that it proposes for it."""
     example = next((example for example in EXAMPLES if strategy in planned(example, names())), None)
     if example is None:
         pytest.fail(f"no scan in {__name__}.EXAMPLES admits strategy `{strategy}`: add one")
-    return subject(example, strategy, planned(example, names())[strategy])
+    return example, planned(example, names())[strategy]
+
+
+@cache
+def smallest(strategy: str) -> Subject:
+    """The subject of a strategy of the registry."""
+    example, config = example_of(strategy)
+    return subject(example, strategy, config)
 
 
 def subject(example: Example, strategy: str, config: dict[str, Any]) -> Subject:
