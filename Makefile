@@ -17,7 +17,10 @@ PART    ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null | cut 
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
-TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
+TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+# The workers and the hundred processes that tests start read compiled modules: without them each compiles all of them anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-as-users test-slow fuzz bench bench-vision wheel lint format lock clean
 

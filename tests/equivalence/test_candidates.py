@@ -29,21 +29,20 @@ GRADIENT, VALUE, NEITHER = range(3)
 def in_turns(cases: Iterable[Case]) -> Iterator[tuple[Case, Way, int]]:
     """The pairs, each with its turn.
 
-    Compiling takes all the time, a gradient three times that of a value. So without the slow tests a third of a case's
-    strategies, but at least one, has its gradient compared and its value, half of the others their value, and the rest
-    neither: first those that were differentiated least in the cases before, of these the rarer ones. So each case has a
-    gradient, and so has each strategy of the table."""
+    Compiling takes all the time, a gradient three times that of a value. So without the slow tests one of a case's strategies
+    has its gradient compared and its value, a third of the others their value, and the rest neither: first those that were
+    differentiated least in the cases before, of these the rarer ones. So each case has a gradient, and so has each strategy of
+    the table."""
     cases = tuple(cases)
     gradients, values, pairs = Counter[str](), Counter[str](), Counter(way[0] for case in cases for way in case.strategies)
     for case in cases:
-        ways = sorted(case.strategies, key=lambda way: (gradients[way[0]], pairs[way[0]]))
-        first = max(1, len(ways) // 3)
-        chosen, others = ways[:first], sorted(ways[first:], key=lambda way: gradients[way[0]] + values[way[0]])
-        valued = others[: (len(others) + 1) // 2]
-        gradients.update(way[0] for way in chosen)
+        chosen, *rest = sorted(case.strategies, key=lambda way: (gradients[way[0]], pairs[way[0]]))
+        others = sorted(rest, key=lambda way: gradients[way[0]] + values[way[0]])
+        valued = others[: (len(others) + 2) // 3]
+        gradients[chosen[0]] += 1
         values.update(way[0] for way in valued)
         for way in case.strategies:
-            yield case, way, GRADIENT if way in chosen else VALUE if way in valued else NEITHER
+            yield case, way, GRADIENT if way == chosen else VALUE if way in valued else NEITHER
 
 
 def check(case: Case, way: Way, dtype: str, tolerance: float) -> None:

@@ -1,4 +1,4 @@
-"""Every spec of the library, by every strategy that takes it."""
+"""Every spec of the library, by the strategies that take it: by half of them always, by the others in slow tests."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from stmlang.fuzz.generators import random_arguments
 from stmlang.scan.sizes import unbound
 from tests.graph.graphs import banded
 from tests.helpers.calls import as_tree, errors
+from tests.helpers.turns import half, halves
 
 SIZES = {"heads": 2, "key": 3, "value": 2}
 AXES = {1: (4,), 2: (4, 5), 3: (2, 3, 2)}
@@ -29,8 +30,12 @@ def compiled(name: str, sizes: dict[str, int], strategy: str | None = None) -> s
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in library_specs() if name != "gates"])
-def test_library(name: str) -> None:
+NAMES = [name for name in library_specs() if name != "gates"]
+
+
+@halves
+@pytest.mark.parametrize("name", NAMES)
+def test_library(name: str, late: bool) -> None:
     open_sizes = unbound(load(f"std:{name}"))
     sizes = SIZES | dict(zip(open_sizes, AXES.get(len(open_sizes), ()), strict=True))
     planned = compiled(name, sizes)
@@ -39,8 +44,8 @@ def test_library(name: str) -> None:
     # What padding reads is anything.
     real = sum(dag.node_count for dag in GRAPHS) if planned.compilation.at_run_time else planned.node_shape[0]
     wanted = replace(wanted, h=wanted.h[:real])
-    strategies = {entry.estimate.candidate.strategy for entry in planned.plan.ranked}
-    for strategy in sorted(strategies):
+    strategies = sorted({entry.estimate.candidate.strategy for entry in planned.plan.ranked})
+    for strategy in half(strategies, NAMES.index(name), late):
         op = compiled(name, sizes, strategy)
         h, state = jax.jit(lambda *tree, op=op: op(*tree, return_state=True))(*tree)
         assert max(errors((h[:real], state), wanted).values()) < 1e-10, strategy

@@ -114,15 +114,15 @@ def vmap_of_grad(subject: Subject) -> None:
 
 
 def hessian(subject: Subject) -> None:
-    """In the plane of two changes, of the arrays of even number and of the others, against differences of first derivatives
-    of the recurrence, which are exact."""
+    """Forward over reverse, in the plane of two changes, of the arrays of even number and of the others, against differences of
+    first derivatives of the recurrence, which are exact."""
     tree, total = subject.trees[0], product(subject, value(subject))
     along = [subject.changed(lambda number, rest=rest: number % 2 == rest) for rest in (0, 1)]
 
     def moved(at: Any, tree: Any) -> Any:
         return jax.tree.map(lambda point, *changes: point + at[0] * changes[0] + at[1] * changes[1], tree, *along)
 
-    bend = jax.jit(jax.hessian(lambda at: total(moved(at, tree))))(np.zeros(2))
+    bend = jax.jit(jax.jacfwd(jax.grad(lambda at: total(moved(at, tree)))))(np.zeros(2))
     step = 1e-5
     expected = np.empty((2, 2))
     for row in range(2):

@@ -163,7 +163,7 @@ def test_a_run_writes_its_page_and_goes_on(tmp_path: Path, capsys: pytest.Captur
         "--models",
         "plstm",
         "--others",
-        "2",
+        "1",
         "--steps",
         "4",
         "--batch",
@@ -176,12 +176,7 @@ def test_a_run_writes_its_page_and_goes_on(tmp_path: Path, capsys: pytest.Captur
     assert main([*words, "--report", str(report)]) == 0
     assert f"wrote {out / 'statetracking.json'}" in capsys.readouterr().out
     stored = json.loads((out / "statetracking.json").read_text())
-    assert [(result["problem"], result["seed"]) for result in stored["results"]] == [
-        ("z2", 0),
-        ("z2", 1),
-        ("z2-grid", 0),
-        ("z2-grid", 1),
-    ]
+    assert [(result["problem"], result["seed"]) for result in stored["results"]] == [("z2", 0), ("z2-grid", 0)]
     assert report.read_text() == (out / "statetracking.md").read_text()
 
     # Nothing is left to do, so that the numbers are the same; with other settings it is another run.
@@ -207,6 +202,7 @@ def test_the_page_has_means_and_the_worst(tmp_path: Path) -> None:
     assert write(results, settings) == [tmp_path / "statetracking.json", tmp_path / "statetracking.md"]
 
 
+@pytest.mark.slow
 def test_rotations_learn_what_decays_do_not(tmp_path: Path) -> None:
     """S3 on words of 6: whoever can do no more than forget is told apart from who can turn."""
     training = Training(steps=300, batch=64, rate=1e-2, log=50, out=tmp_path)

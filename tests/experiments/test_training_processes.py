@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
-KILLS = 20
 LONG = ("epochs=6",)
 """30 steps with a checkpoint after each, so that many kills come in the midst of writing."""
 
@@ -55,24 +54,26 @@ def outcome(out: Path) -> tuple[str, str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-def test_a_run_that_is_killed_goes_on_to_the_bit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_run_that_is_killed_goes_on_to_the_bit(most: int, tmp_path: Path) -> None:
+    """Killed so often, run after run."""
     server, draw = Server(tmp_path / "cache"), random.Random(14)
     try:
         server.run(tmp_path / "first", *LONG)  # which compiles
         status, seconds = server.run(tmp_path / "whole", *LONG)
         assert status == 0
         kills, runs, halfway = 0, 0, 0
-        while kills < KILLS:
+        while kills < most:
             out, runs = tmp_path / f"run-{runs}", runs + 1
             status = -signal.SIGKILL
             while status == -signal.SIGKILL:
-                limit = draw.uniform(0.01, seconds) if kills < KILLS else 0.0
+                limit = draw.uniform(0.01, seconds) if kills < most else 0.0
                 status, _ = server.run(out, *LONG, "resume=true", limit=limit)
                 kills += status == -signal.SIGKILL
                 halfway += status == -signal.SIGKILL and any((out / "checkpoints").glob("[0-9]*"))
             assert status == 0
             assert outcome(out) == outcome(tmp_path / "whole")
-        assert halfway >= KILLS // 4
+        assert halfway >= most // 4
     finally:
         server.process.stdin.close()
         server.process.wait(60)

@@ -19,7 +19,7 @@ LEAST = len(strategies()) // 3
 EXAMPLES = TOGETHER * LEAST
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_the_matrix_finds_nothing(seed: int, tmp_path: Path) -> None:
     task = Task(Source(generated().trials), seed, strategy_names(), tuple(matrix()))
     fuzzer, worker = Fuzzer(task, tmp_path, EXAMPLES, None), Worker(300.0)

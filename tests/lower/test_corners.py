@@ -12,6 +12,7 @@ import pytest
 
 import stmlang
 from stmlang.fuzz.generators import random_arguments
+from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import reference
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import ALL, BOTH_WAYS, CONCAT, KEY_TURN, NO_TURN, NONE, VALUE_TURN
@@ -42,9 +43,9 @@ def close(found: Any, wanted: Any, tolerance: float = 1e-11) -> None:
 
 
 @cache
-def evaluated(body: str, strategy: str, axes: str) -> Any:
+def evaluated(body: str, axes: str) -> Any:
     """A function of arguments and weights: the result, and the gradient of its weighted sum."""
-    op = compiled(body, strategy, axes)
+    op = compiled(body, "corners", axes)
 
     def total(tree: Any, weights: Any) -> tuple[Any, Any]:
         h = op(*tree)
@@ -65,13 +66,19 @@ def evaluated(body: str, strategy: str, axes: str) -> Any:
     ],
 )
 def test_values_and_gradients(body: str, axes: str, profile: str) -> None:
-    """With decays of exactly 0, 1 and -1 too."""
-    op = compiled(body, "corners", axes)
+    """With decays of exactly 0, 1 and -1 too; each gradient along a change of its argument."""
+    op, rng = compiled(body, "corners", axes), np.random.default_rng(2)
     tree = inputs(op, profile)
     expected = reference(op.scan, op.dag, *tree).h
-    (slopes, h), (other_slopes, _) = (evaluated(body, strategy, axes)(tree, expected) for strategy in ("corners", "recurrent"))
+    slopes, h = evaluated(body, axes)(tree, expected)
     close(h, expected)
-    close(slopes, other_slopes)
+    leaves, structure = jax.tree.flatten(tree)
+    for number, slope in enumerate(jax.tree.leaves(slopes)):
+        change = rng.normal(size=np.shape(slope))
+        along = [change if place == number else np.zeros_like(leaf) for place, leaf in enumerate(leaves)]
+        moved = derivative(op.scan, op.dag, Arguments(*tree), Arguments(*jax.tree.unflatten(structure, along))).h
+        wanted, product = float(np.sum(moved * expected)), np.asarray(slope) * change
+        assert abs(float(np.sum(product)) - wanted) < 1e-11 * max(abs(wanted), float(np.linalg.norm(product)), 1e-3)
 
 
 @pytest.mark.parametrize(("body", "columns"), [("key", 2), ("value, other axis", 1)])
@@ -88,9 +95,11 @@ def test_blocks_of_columns(body: str, columns: int) -> None:
     close(with_gradients(blocks), with_gradients(simple))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["key", "value"])
 def test_transformations(body: str) -> None:
-    """Forward mode, batches, and Hessian times vector, forward over reverse and reverse over reverse."""
+    """Forward mode, batches, and Hessian times vector, forward over reverse and reverse over reverse. All but the last are tried
+    of every strategy, on fewer nodes, in `tests/equivalence/test_transforms.py`."""
     op, simple = (compiled(body, strategy, "rows = 3, cols = 4") for strategy in ("corners", "recurrent"))
     tree, along = inputs(op, "exact"), inputs(op, seed=1)
 

@@ -59,7 +59,7 @@ def test_lengths(length: int, chunk: int) -> None:
     agree(BODIES["gated"] + CONCAT, length, chunk)
 
 
-@pytest.mark.parametrize("name", ["gated", "another vector"])
+@pytest.mark.parametrize("name", ["gated", pytest.param("another vector", marks=pytest.mark.slow)])
 def test_second_derivatives(name: str) -> None:
     """Hessian times vector, forward over reverse, as default differentiation has it."""
     op, simple = chain(7, BODIES[name], 3), chain(7, BODIES[name], None)

@@ -79,8 +79,10 @@ def expected_second() -> list[Any]:
     return second(compiled("recurrent"), "jvp")
 
 
-@pytest.mark.parametrize("transformation", ["jvp", "grad"])
-@pytest.mark.parametrize("rows", [2, 3])
+@pytest.mark.parametrize(
+    ("rows", "transformation"),
+    [(2, "grad"), *(pytest.param(*way, marks=pytest.mark.slow) for way in ((2, "jvp"), (3, "jvp"), (3, "grad")))],
+)
 def test_second_derivatives(rows: int, transformation: str) -> None:
     """Forward over reverse, and reverse over reverse."""
     for mine, other in zip(second(compiled("separable", {"rows": rows}), transformation), expected_second(), strict=True):

@@ -26,6 +26,10 @@ MIXERS: dict[str, Callable[[], Callable[[jax.Array], Any]]] = {
     "attention": lambda: lambda key: Attention(DIM, heads=2, context=9, key=key),
 }
 each = pytest.mark.parametrize("name", MIXERS)
+some = pytest.mark.parametrize(
+    "name", [name if name in ("gla", "attention") else pytest.param(name, marks=pytest.mark.slow) for name in MIXERS]
+)
+"""A state and a cache: what of the others is pieced together in the same way is slow."""
 
 
 def _on(spec: str, sizes: dict[str, int], kind: Any) -> Callable[[jax.Array], Any]:
@@ -52,7 +56,7 @@ def test_steps_are_the_whole_sequence(name: str) -> None:
     np.testing.assert_allclose(in_parts(net, text, 3), logits, atol=2e-5)
 
 
-@each
+@some
 def test_prompts_in_pieces(name: str) -> None:
     net, text = model(name), tokens(6)
 
@@ -67,14 +71,19 @@ def test_prompts_in_pieces(name: str) -> None:
 @pytest.mark.parametrize("tied", [True, False])
 def test_layers_run_one_after_the_other(tied: bool) -> None:
     net, text = model("gla", tied=tied), tokens(5)
-    x = jax.vmap(net.embed)(text)
-    for number in range(2):
-        layer = net.layer(number)
-        x = x + layer.mixer(layer.before_mixer(x))
-        if tied:
-            x = x + layer.perceptron(layer.before_perceptron(x))
-    weight = net.embed.weight if net.head is None else net.head.weight
-    np.testing.assert_allclose(call(net, text), net.norm(x) @ weight.T, atol=1e-5)
+
+    @eqx.filter_jit
+    def one_by_one(net: LanguageModel, text: jax.Array) -> jax.Array:
+        x = jax.vmap(net.embed)(text)
+        for number in range(2):
+            layer = net.layer(number)
+            x = x + layer.mixer(layer.before_mixer(x))
+            if tied:
+                x = x + layer.perceptron(layer.before_perceptron(x))
+        weight = net.embed.weight if net.head is None else net.head.weight
+        return net.norm(x) @ weight.T
+
+    np.testing.assert_allclose(call(net, text), one_by_one(net, text), atol=1e-5)
     assert (net.head is None) == tied
     assert not np.allclose(net.layer(0).mixer.into.weight, net.layer(1).mixer.into.weight)
 
@@ -101,7 +110,7 @@ def test_deeper_models_are_no_larger_programs() -> None:
     assert operations(6) < 1.2 * operations(2)
 
 
-@each
+@some
 def test_generation_takes_the_likeliest(name: str) -> None:
     net, prompt = model(name), tokens(3)
     written = eqx.filter_jit(generate)(net, prompt, 4, temperature=0.0, key=jax.random.key(0))

@@ -50,7 +50,7 @@ def arrays(result: ReferenceResult) -> Iterator[bytes]:
 def test_a_set_gets_the_bits_that_it_gets_by_itself(name: str, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one turn, and with many."""
     monkeypatch.setattr(value_sets, "ROOM", room)
-    here = points(TRIALS[name], 17)
+    here = points(TRIALS[name], 9)
     scan, dag = here[0].scan, here[0].dag
     sets, along = [point.at for point in here], [point.along(None) for point in here]
     with np.errstate(all="ignore"):

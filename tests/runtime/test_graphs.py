@@ -173,11 +173,11 @@ def test_value_and_gradient(name: str, strategy: str) -> None:
     ("name", "strategy"),
     [
         ("P", "recurrent"),
-        ("P", "packed"),
         ("D", "packed"),
         ("rank one", "nodes"),
-        ("rank one", "packed_nodes"),
         ("degrees", "packed_nodes"),
+        pytest.param("P", "packed", marks=pytest.mark.slow),
+        pytest.param("rank one", "packed_nodes", marks=pytest.mark.slow),
     ],
 )
 def test_padding_touches_nothing(name: str, strategy: str) -> None:
@@ -355,7 +355,13 @@ SEVERAL_CELLS = [
 
 @pytest.mark.parametrize(
     ("name", "strategy"),
-    [("P", "packed"), ("D", "packed"), ("apart", "packed"), ("rank one", "packed_nodes"), ("degrees", "packed_nodes")],
+    [
+        ("P", "packed"),
+        ("apart", "packed"),
+        ("rank one", "packed_nodes"),
+        pytest.param("D", "packed", marks=pytest.mark.slow),
+        pytest.param("degrees", "packed_nodes", marks=pytest.mark.slow),
+    ],
 )
 def test_graphs_of_several_cells(name: str, strategy: str) -> None:
     """Values against the recurrence, gradients against those of a sweep of states."""
