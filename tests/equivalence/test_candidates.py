@@ -30,19 +30,23 @@ def in_turns(cases: Iterable[Case]) -> Iterator[tuple[Case, Way, int]]:
     """The pairs, each with its turn.
 
     Compiling takes all the time, a gradient three times that of a value. So without the slow tests one of a case's strategies
-    has its gradient compared and its value, a third of the others their value, and the rest neither: first those that were
-    differentiated least in the cases before, of these the rarer ones. So each case has a gradient, and so has each strategy of
-    the table."""
+    has its gradient compared and its value, a quarter of the others their value, and the rest neither: first those that were
+    differentiated least in the cases before, of these the rarer ones. So each case has a gradient; and so has each strategy of
+    the table, at the latest in the last case that it takes."""
     cases = tuple(cases)
     gradients, values, pairs = Counter[str](), Counter[str](), Counter(way[0] for case in cases for way in case.strategies)
+    later = pairs.copy()
     for case in cases:
-        chosen, *rest = sorted(case.strategies, key=lambda way: (gradients[way[0]], pairs[way[0]]))
-        others = sorted(rest, key=lambda way: gradients[way[0]] + values[way[0]])
-        valued = others[: (len(others) + 2) // 3]
-        gradients[chosen[0]] += 1
+        later.subtract(way[0] for way in case.strategies)
+        ways = sorted(case.strategies, key=lambda way: (gradients[way[0]], pairs[way[0]]))
+        chosen = [way for way in ways if not gradients[way[0]] and not later[way[0]]] or ways[:1]
+        others = [way for way in ways if way not in chosen]
+        others.sort(key=lambda way: gradients[way[0]] + values[way[0]])
+        valued = others[: (len(others) + 3) // 4]
+        gradients.update(way[0] for way in chosen)
         values.update(way[0] for way in valued)
         for way in case.strategies:
-            yield case, way, GRADIENT if way == chosen else VALUE if way in valued else NEITHER
+            yield case, way, GRADIENT if way in chosen else VALUE if way in valued else NEITHER
 
 
 def check(case: Case, way: Way, dtype: str, tolerance: float) -> None:

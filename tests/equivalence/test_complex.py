@@ -140,7 +140,7 @@ def differentiated(function: Callable[..., Any], arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("strategy", ["walk", "recurrent"])
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 2e-4)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), pytest.param("float32", 2e-4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("text", "gating", "time"), [(CHAIN, chain_gates, 7), (AFTER, after_gates, 6)])
 def test_chain(strategy: str, dtype: str, tolerance: float, text: str, gating: Any, time: int) -> None:
     op, arguments = compiled(text, dtype, strategy, time=time)

@@ -202,12 +202,23 @@ def test_the_page_has_means_and_the_worst(tmp_path: Path) -> None:
     assert write(results, settings) == [tmp_path / "statetracking.json", tmp_path / "statetracking.md"]
 
 
+def on_short_words(out: Path, *models: Model) -> list[Result]:
+    """Trained on S3, words of 6."""
+    training = Training(steps=300, batch=64, rate=1e-2, log=50, out=out)
+    settings = Settings(training, problems=("s3",), models=models, seeds=1, length=6, tests=(6, 24), dim=32)
+    return run(replace(settings, count=64), Console(quiet=True))
+
+
+def test_rotations_learn(tmp_path: Path) -> None:
+    (rotation,) = on_short_words(tmp_path, "rotation")
+    assert rotation.loss < 0.1
+    assert rotation.tests[0].nodes > 0.95
+
+
 @pytest.mark.slow
 def test_rotations_learn_what_decays_do_not(tmp_path: Path) -> None:
-    """S3 on words of 6: whoever can do no more than forget is told apart from who can turn."""
-    training = Training(steps=300, batch=64, rate=1e-2, log=50, out=tmp_path)
-    settings = Settings(training, problems=("s3",), models=("gla", "rotation"), seeds=1, length=6, tests=(6, 24), dim=32)
-    decay, rotation = run(replace(settings, count=64), Console(quiet=True))
+    """Whoever can do no more than forget is told apart from who can turn."""
+    decay, rotation = on_short_words(tmp_path, "gla", "rotation")
     assert rotation.loss < 0.1 < 0.8 < decay.loss
     assert rotation.tests[0].nodes > 0.95 > 0.7 > decay.tests[0].nodes
     assert rotation.tests[1].last > 2 * decay.tests[1].last

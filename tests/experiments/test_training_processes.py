@@ -54,7 +54,7 @@ def outcome(out: Path) -> tuple[str, str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-@pytest.mark.parametrize("most", [8, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [6, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_goes_on_to_the_bit(most: int, tmp_path: Path) -> None:
     """Killed so often, run after run."""
     server, draw = Server(tmp_path / "cache"), random.Random(14)

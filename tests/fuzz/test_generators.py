@@ -288,7 +288,7 @@ def test_given_values_lie_on_both_sides_of_their_bounds() -> None:
 
 def test_layouts_say_what_their_topology_is() -> None:
     known = tuple(kind for kind in KINDS if not kind.startswith("run-time"))
-    for layout in several(topologies((*known, "chain", "grid")), 80):
+    for layout in several(topologies((*known, "chain", "grid")), 40):
         scan = load(f"{layout.declarations}scan one on {layout.text} {{\n source = 1\n transition = 0.5\n}}\n", {})
         dag = dag_of(scan.topology)
         assert dag.node_count == layout.nodes

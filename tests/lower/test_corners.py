@@ -98,8 +98,8 @@ def test_blocks_of_columns(body: str, columns: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("body", ["key", "value"])
 def test_transformations(body: str) -> None:
-    """Forward mode, batches, and Hessian times vector, forward over reverse and reverse over reverse. All but the last are tried
-    of every strategy, on fewer nodes, in `tests/equivalence/test_transforms.py`."""
+    """Forward mode, batches, and Hessian times vector, forward over reverse and reverse over reverse. All but the last are
+    tried of every strategy, on fewer nodes, in `tests/equivalence/test_transforms.py`."""
     op, simple = (compiled(body, strategy, "rows = 3, cols = 4") for strategy in ("corners", "recurrent"))
     tree, along = inputs(op, "exact"), inputs(op, seed=1)
 

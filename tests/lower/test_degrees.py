@@ -46,9 +46,10 @@ def test_edges_are_counted(name: str) -> None:
         op = stmlang.compile(COUNT.format(topology, direction, HUNDREDS))
         assert ones(op)[:, 0].tolist() == wanted.tolist()
     if name not in ("chain", "grid"):
-        assert ones(stmlang.compile(COUNT.format(topology, "both", HUNDREDS)))[:, 0].tolist() == (along + against).tolist()
         beside = ones(stmlang.compile(COUNT.format(topology, "both concat", HUNDREDS)))
         assert beside.tolist() == np.stack([along, against], axis=1).tolist()
+    if name == "dag":
+        assert ones(stmlang.compile(COUNT.format(topology, "both", HUNDREDS)))[:, 0].tolist() == (along + against).tolist()
 
 
 def test_every_edge_between_two_nodes_counts() -> None:

@@ -12,15 +12,18 @@ import pytest
 from stmlang.fuzz.generators import random_arguments
 from tests.helpers.calls import as_tree
 from tests.helpers.smallest import compiled, example_of, names
+from tests.helpers.turns import half, halves
 
 CALLED = re.compile(r"custom_call(?:_target_name = \"| @)([\w.$]+)")
 ON_GPUS = ("cu", "__cu", "xla.gpu.", "Sharding")
 """How the names of calls begin that XLA's GPU backend knows: NVIDIA's libraries, XLA's own, and the notes of a partitioner."""
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@halves
 @pytest.mark.parametrize("strategy", names())
-def test_every_strategy_is_lowered_for_cuda(strategy: str, dtype: str) -> None:
+def test_every_strategy_is_lowered_for_cuda(strategy: str, late: bool) -> None:
+    """In float32 or in bfloat16 by turns."""
+    (dtype,) = half(("float32", "bfloat16"), names().index(strategy), late)
     example, config = example_of(strategy)
     op = compiled(example, dtype, target="gpu", strategy=strategy, config=config)
     assert op.plan.strategy == strategy

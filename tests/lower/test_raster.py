@@ -65,7 +65,7 @@ def test_structural_zeros(name: str) -> None:
     """Axes that are left or entered by no turn, or by neither: value, final states and every gradient."""
     body = GIVEN + "".join(f"    transition[out = {out}, in = {into}] = 0\n" for out, into in PINS[name])
     way = ("raster", {"tile": (2, 3, 2)})
-    case = Case(name, "grid(a = 3, b = 4, c = 2)", body + "    directions all\n" + NONE, (way,))
+    case = Case(name, "grid(a = 3, b = 4, c = 2)", body + "    directions +a +b +c, -a +b -c\n" + NONE, (way,))
     check(case, way, "float64", 1e-10)
 
 

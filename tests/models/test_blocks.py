@@ -38,8 +38,8 @@ def wide() -> Iterator[None]:
 @cache
 def made(name: str, dtype: str = "float32") -> Any:
     kind, spec, sizes = BLOCKS[name]
-    block = kind(stmlang.compile(f"std:chain/{spec}", dtype=dtype, **sizes), DIM, key=jax.random.key(0))
-    return moved(block)
+    op = stmlang.compile(f"std:chain/{spec}", dtype=dtype, **sizes)
+    return moved(kind(op, DIM, key=jax.random.key(0)))
 
 
 def moved(module: Any, seed: int = 2) -> Any:
@@ -47,7 +47,9 @@ def moved(module: Any, seed: int = 2) -> Any:
     generator = np.random.default_rng(seed)
 
     def move(leaf: Any) -> Any:
-        return leaf + jnp.asarray(generator.normal(0, 0.2, leaf.shape), leaf.dtype) if eqx.is_inexact_array(leaf) else leaf
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        return jnp.asarray(np.asarray(leaf) + generator.normal(0, 0.2, leaf.shape).astype(leaf.dtype))
 
     return jax.tree.map(move, module)
 

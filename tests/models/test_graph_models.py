@@ -44,7 +44,7 @@ def model(name: str, **options: Any) -> Any:
     made = PLSTM(scans("p"), scans("d"), key=key, **sizes) if name == "plstm" else GNN(name, depth=3, key=key, **sizes)
     arrays, rest = eqx.partition(made, eqx.is_inexact_array)
     random = np.random.default_rng(0)
-    moved = jax.tree.map(lambda a: a + 0.2 * random.standard_normal(a.shape).astype(np.float32), arrays)
+    moved = jax.tree.map(lambda a: jnp.asarray(np.asarray(a) + 0.2 * random.standard_normal(a.shape), np.float32), arrays)
     return eqx.combine(moved, rest)
 
 

@@ -94,7 +94,7 @@ def test_starts() -> None:
     assert all((weight == 0).all() for weight in tiny(gain=0.0).turn(0)[0].layer.gates.weight.values())
 
 
-@pytest.mark.parametrize("shape", [(6, 4, 1), (2, 2, 1), (4, 10, 1)])
+@pytest.mark.parametrize("shape", [(6, 4, 1), pytest.param((2, 2, 1), marks=pytest.mark.slow), (4, 10, 1)])
 def test_images_of_any_size(shape: tuple[int, ...]) -> None:
     """A table resized for each image is the one resized once."""
     net, picture = tiny(), image(shape=shape)

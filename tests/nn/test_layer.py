@@ -23,6 +23,11 @@ def call(layer: ScanLayer, x: jax.Array, **options: Any) -> Any:
     return layer(x, **options)
 
 
+@eqx.filter_jit
+def gates_of(layer: ScanLayer, x: jax.Array, **options: Any) -> Any:
+    return layer.gates(x, **options)
+
+
 def projected(projection, x: np.ndarray) -> np.ndarray:
     weight, bias = np.asarray(projection.weight, np.float64), np.asarray(projection.bias, np.float64)
     return np.einsum("...d,hwd->...hw", x, weight) + bias
@@ -34,7 +39,7 @@ def test_layer_is_the_scan_between_projections(case: Case) -> None:
     x, edges = features(layer)
     wide = np.asarray(x, np.float64)
     query, key, value = (projected(part, wide) for part in (layer.query, layer.key, layer.value))
-    mixed = layer.op.reference(query / np.sqrt(layer.op.scan.key), key, value, layer.gates(x, **edges))
+    mixed = layer.op.reference(query / np.sqrt(layer.op.scan.key), key, value, gates_of(layer, x, **edges))
     normal = mixed / np.sqrt((mixed**2).mean(-1, keepdims=True) + 1e-5) * np.asarray(layer.norm.scale)
     expected = np.einsum("...hv,dhv->...d", normal, np.asarray(layer.out, np.float64))
     y = call(layer, x, **edges)
@@ -195,7 +200,7 @@ def test_nodes_that_write_and_read_several_times(gate: str | None) -> None:
     assert (layer.norm.scale.shape, layer.out.shape) == ((2, 2, 4), (DIM, 2, 2, 4))
     x = jax.random.normal(jax.random.key(1), (5, DIM))
     query, key, value = (jnp.einsum("td,hswd->thsw", x, part.weight) for part in (layer.query, layer.key, layer.value))
-    mixed = op.reference(query / np.sqrt(3), key, value, layer.gates(x))
+    mixed = op.reference(query / np.sqrt(3), key, value, gates_of(layer, x))
     mixed = mixed / np.sqrt((mixed**2).mean(-1, keepdims=True) + 1e-5)
     if layer.gate is not None:
         mixed = mixed * np.asarray(jax.nn.silu(jnp.einsum("td,hrvd->thrv", x, layer.gate.weight)))

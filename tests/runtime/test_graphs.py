@@ -98,18 +98,21 @@ def called(made: Any, x: Any, on: Any, reads: Any) -> Any:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_every_graph_is_as_by_itself(name: str) -> None:
-    """Alone, among others, in another order, in a larger bucket; alone in a bucket for any of them, and one in its own."""
+    """Alone in a bucket for any of them, among others, in another order; and by turns in a larger bucket, or one in its own."""
     made, (x, e) = layer(name), features(GRAPHS)
     single = Bucket.covering(batch([dag]) for dag in GRAPHS)
     together = run(made, batch(GRAPHS), x, e)
-    roomy = run(made, batch(GRAPHS, bucket=Bucket(100, 150, 9)), x, e)
     backwards = run(made, batch(GRAPHS[::-1]), x[::-1], e[::-1])[::-1]
     for number, dag in enumerate(GRAPHS):
         (alone,) = run(made, batch([dag], bucket=single), [x[number]], [e[number]])
-        for among in (together[number], roomy[number], backwards[number]):
+        for among in (together[number], backwards[number]):
             np.testing.assert_allclose(among, alone, rtol=0, atol=1e-12)
-    (own,) = run(made, batch(GRAPHS[:1]), x[:1], e[:1])
-    np.testing.assert_allclose(together[0], own, rtol=0, atol=1e-12)
+    if list(BODIES).index(name) % 2:
+        (own,) = run(made, batch(GRAPHS[:1]), x[:1], e[:1])
+        np.testing.assert_allclose(together[0], own, rtol=0, atol=1e-12)
+        return
+    for among, roomy in zip(together, run(made, batch(GRAPHS, bucket=Bucket(100, 150, 9)), x, e), strict=True):
+        np.testing.assert_allclose(among, roomy, rtol=0, atol=1e-12)
 
 
 RANK_ONE = ("rank one", "on the key axis", "normalized", "degrees", "means")

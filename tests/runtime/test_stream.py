@@ -82,17 +82,18 @@ def test_narrow_types_round_as_the_whole_pass_does(spec: str, dtype: str, tolera
 
 
 @pytest.mark.parametrize(
-    ("spec", "dtype"),
+    ("spec", "dtype", "count"),
     [
-        ("std:plstm/chain", "float32"),
-        ("std:chain/mlstm", "bfloat16"),
-        pytest.param("std:plstm/chain", "bfloat16", marks=pytest.mark.slow),
-        pytest.param("std:chain/mlstm", "float32", marks=pytest.mark.slow),
+        ("std:plstm/chain", "float32", 100_000),
+        ("std:chain/mlstm", "bfloat16", 20_000),
+        pytest.param("std:plstm/chain", "bfloat16", 100_000, marks=pytest.mark.slow),
+        pytest.param("std:chain/mlstm", "float32", 100_000, marks=pytest.mark.slow),
+        pytest.param("std:chain/mlstm", "bfloat16", 100_000, marks=pytest.mark.slow),
     ],
 )
-def test_there_is_no_drift(spec: str, dtype: str) -> None:
-    """After 100,000 steps the state is that of the float64 recurrence on the same, rounded arguments."""
-    count, period = 100_000, 97
+def test_there_is_no_drift(spec: str, dtype: str, count: int) -> None:
+    """After so many steps the state is that of the float64 recurrence on the same, rounded arguments."""
+    period = 97
     op, exact = compiled(spec, dtype, time=period), compiled(spec, "float64", time=period)
     arguments = op.example(2)
     precise = jax.tree.map(lambda array: array.astype(jnp.float64), arguments)
