@@ -17,7 +17,7 @@ PART    ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null | cut 
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
-TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 
 # The workers and the hundred processes that tests start read compiled modules: without them each compiles all of them anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,8 +36,9 @@ $(READY): requirements.lock pyproject.toml setup.py
 demo: setup
 	$(BIN)/python -m stmlang.experiments.digits $(ARGS)
 
+# The tests of a file run in one process, which compiles what they share once; the last files are small.
 test: setup
-	$(TESTS) -m 'not slow' $(ARGS)
+	$(TESTS) --dist loadfile --no-loadscope-reorder -m 'not slow' $(ARGS)
 
 test-as-users: setup
 	@echo "This run compiles with XLA's fusion emitters and all optimizations: tests/equivalence, part $(PART)"
