@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stmlang.check.definitions import check_definitions
 from stmlang.check.inline_graphs import Graphs
-from stmlang.check.modules import Loader, Module
+from stmlang.check.modules import Loader, Module, Reader
 from stmlang.check.problems import Problems, listed
 from stmlang.check.scans import ScanChecker
 from stmlang.check.search_path import STANDARD, Place, library, library_specs, place_of, search_folders
@@ -21,7 +21,7 @@ from stmlang.source.reading import from_text, read
 from stmlang.source.span import SourceFile
 from stmlang.source.suggest import nearest
 from stmlang.syntax import tree
-from stmlang.syntax.parser import parse
+from stmlang.syntax.parser import Parsed, parse_all
 
 Values = Mapping[str, int | float]
 
@@ -136,27 +136,62 @@ def examine(
 
 
 def _examined(spec: Spec, settings: Values | None, search_path: Sequence[Path], library_file: bool) -> Examined:
-    try:
-        file = parse(spec.source)
-    except SpecError as error:
-        return Examined(None, error.diagnostics)
+    parsed = parse_all(spec.source)
+    if parsed.diagnostics:
+        return Examined(None, parsed.diagnostics)
+    surveyed = survey(spec, parsed, settings, search_path=search_path, library_file=library_file)
+    return Examined(surveyed.scan, surveyed.diagnostics)
+
+
+@dataclass(frozen=True, eq=False)
+class Surveyed:
+    """A file with all that an editor can tell of it: its names and those of the files that it imports, each scan as it was
+    typed, None after an error, the one that is meant, and everything found.
+
+    Of a file with syntax errors only these are reported: what else seems wrong may be so because of a statement that cannot be
+    read. Its names, and the scans that are right without it, are there all the same.
+    """
+
+    module: Module
+    scans: tuple[tuple[tree.ScanItem, Scan | None], ...]
+    scan: Scan | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def survey(
+    spec: Spec,
+    parsed: Parsed,
+    settings: Values | None = None,
+    *,
+    search_path: Sequence[Path] = (),
+    library_file: bool = True,
+    reader: Reader = read,
+) -> Surveyed:
+    """Everything there is to say about a spec that was parsed, right or wrong. Raises nothing.
+
+    `search_path` is the whole of it. Texts of files that it imports come from `reader`.
+    """
     problems = Problems(spec.source)
-    loader = Loader(problems, search_path, None if spec.path is None else spec.path.resolve())
-    module = loader.module(spec.source, file, spec.place)
+    resolved = None if spec.path is None else spec.path.resolve()
+    loader = Loader(problems, search_path, resolved, reader)
+    module = loader.module(spec.source, parsed.file, spec.place, resolved)
     for each_module in (*loader.modules, module):
         check_definitions(problems, each_module)
     chosen_settings = Settings(problems, settings or {})
     chosen = _chosen(problems, module, spec.scan, library_file)
     budget, graphs = Budget(), Graphs(problems)
-    scan: Scan | None = None
+    places = [place_of(folder) for folder in search_path]
+    scans: list[tuple[tree.ScanItem, Scan | None]] = []
     for item in module.scans:
         own = chosen_settings if item is chosen else Settings(problems, {})
-        places = [place_of(folder) for folder in search_path]
         checked = ScanChecker(problems, budget, graphs, own, item, module, places, chosen=item is chosen).run()
-        scan = checked if item is chosen else scan
+        scans.append((item, checked))
     if chosen is not None:
         chosen_settings.refuse_unknown()
-    return Examined(None if problems.failed else scan, problems.in_order())
+    if parsed.diagnostics:
+        return Surveyed(module, tuple(scans), None, parsed.diagnostics)
+    scan = None if problems.failed else next((checked for item, checked in scans if item is chosen), None)
+    return Surveyed(module, tuple(scans), scan, problems.in_order())
 
 
 def _chosen(problems: Problems, module: Module, name: str | None, library_file: bool) -> tree.ScanItem | None:
