@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stmlang.check.modules import Definition, Module, NamedTopology
-from stmlang.check.search_path import STANDARD, library, library_functions, library_specs
+from stmlang.check.search_path import (
+    STANDARD,
+    EscapeError,
+    library,
+    library_functions,
+    library_specs,
+    locate,
+    place_of,
+)
 from stmlang.check.vocabulary import ALLOWED, CORE, INPUTS, TERM_INDICES, TERM_SIZES
 from stmlang.lsp import words
 from stmlang.lsp.cursor import Bracket, Cursor, cursor_at
@@ -17,9 +25,12 @@ from stmlang.lsp.symbols import Kind, axes_of, gates_of, numbers_of
 from stmlang.scan.expression import BOUND_INDICES, STEP, WRITTEN_INDICES
 from stmlang.scan.graph_files import FORMATS
 from stmlang.source.advice import Edit
+from stmlang.source.diagnostic import SpecError
 from stmlang.source.span import Span
 from stmlang.syntax import tree
+from stmlang.syntax.layout import NAME_KINDS
 from stmlang.syntax.lexer import ITEM_WORDS, SETTING_WORDS
+from stmlang.syntax.parser import parse_all
 from stmlang.syntax.settings import SETTING_CHOICES
 
 _MOST_FILES = 200
@@ -58,7 +69,6 @@ class _Here:
     cursor: Cursor
     span: Span
     scan: tree.ScanItem | None
-    definition: tree.DefinitionItem | None
 
     @property
     def module(self) -> Module:
@@ -76,8 +86,7 @@ def completion(document: Document, offset: int) -> list[Item]:
     span = Span(document.source, cursor.start, offset)
     items = [item for item in document.parsed.file.items if item.span.start <= cursor.start <= item.span.end + 1]
     scan = next((item for item in items if isinstance(item, tree.ScanItem)), None) or _begun(document, cursor)
-    definition = next((item for item in items if isinstance(item, tree.DefinitionItem)), None)
-    here = _Here(document, cursor, span, scan, definition)
+    here = _Here(document, cursor, span, scan)
     seen: dict[str, Item] = {}
     for item in _all(here):
         seen.setdefault(item.label, item)
@@ -165,15 +174,27 @@ def _imports(here: _Here) -> Iterator[Item]:
     tokens = here.cursor.statement[1:]
     if here.cursor.bracket is not None:
         path = "".join(token.text for token in tokens[: [token.kind for token in tokens].index("LPAR")])
-        target = next((module for span, module in here.module.imports.items() if span.text == path), None)
-        for name, declared in ({} if target is None else target.own).items():
-            kind = Kind.FUNCTION if isinstance(declared, Definition) else Kind.TOPOLOGY
-            yield here.item(name, kind, " ".join(declared.item.span.text.split()))
+        for item in _declared(here.document, path):
+            kind = Kind.FUNCTION if isinstance(item, tree.DefinitionItem) else Kind.TOPOLOGY
+            yield here.item(item.name.text, kind, " ".join(item.span.text.split()))
         return
     written = "".join(token.text for token in tokens)
     for path in _importable(here.document):
         if path.startswith(written):
             yield here.item(path.removeprefix(written), Kind.FILE, "file")
+
+
+def _declared(document: Document, path: str) -> list[tree.DefinitionItem | tree.TopologyItem]:
+    """What a file declares that is imported by a path; nothing where there is no such file."""
+    standard = path.startswith(f"{STANDARD}.")
+    places = [place_of(library())] if standard else [document.place, *map(place_of, document.folders)]
+    try:
+        file = locate(f"{path.removeprefix(f'{STANDARD}.').replace('.', '/')}.stm", places)
+        parsed = None if file is None else parse_all(document.reader(file.path, file.shown))
+    except (EscapeError, SpecError):
+        return []
+    items = () if parsed is None else parsed.file.items
+    return [item for item in items if isinstance(item, tree.DefinitionItem | tree.TopologyItem)]
 
 
 def _importable(document: Document) -> Iterator[str]:
@@ -278,8 +299,10 @@ def _arguments(here: _Here, bracket: Bracket) -> Iterator[Item]:
 
 
 def _values(here: _Here) -> Iterator[Item]:
-    if here.definition is not None:
-        yield from (here.item(name.text, Kind.PARAMETER, "parameter") for name in here.definition.parameters)
+    statement = here.cursor.statement
+    if statement[0].kind == "DEF":
+        head = statement[2 : here.cursor.equal]
+        yield from (here.item(token.text, Kind.PARAMETER, "parameter") for token in head if token.kind in NAME_KINDS)
         yield from (here.item(name, Kind.SIZE, "size", words.SIZES[name]) for name in ("heads", "key", "value", "track"))
     elif here.scan is not None:
         for name in gates_of(here.scan):

@@ -86,7 +86,7 @@ class Cursor:
 
 def cursor_at(document: Document, offset: int) -> Cursor | None:
     """What there is around an offset; None inside of a comment or a string, where nothing is completed."""
-    if any(comment.span.start < offset <= comment.span.end for comment in document.parsed.file.comments):
+    if any(_in_comment(document, comment.span.start, offset) for comment in document.parsed.file.comments):
         return None
     tokens = document.parsed.tokens
     before = [token for token in tokens[: bisect_left(tokens, offset, key=lambda token: token.start)] if token.text]
@@ -107,6 +107,11 @@ def cursor_at(document: Document, offset: int) -> Cursor | None:
         elif token.kind == "RBRACE" and braces:
             braces.pop()
     return Cursor(offset, word, statement, brackets, len(braces), bool(braces) and braces[-1])
+
+
+def _in_comment(document: Document, start: int, offset: int) -> bool:
+    """Whether an offset is behind the mark of a comment, on its line."""
+    return start < offset and not any(mark in document.source.text[start:offset] for mark in "\r\n")
 
 
 def _line_ended(document: Document, last: Token, start: int) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,7 +45,8 @@ def serve(search_path: Sequence[Path], target: str, version: str, debug: bool = 
         logging.getLogger("pygls").setLevel(logging.CRITICAL)
     worker = ThreadPoolExecutor(1, "stmlang")
     try:
-        made(Desk(search_path), target, version, worker).start_io()
+        with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:  # pygls closes what it writes to
+            made(Desk(search_path), target, version, worker).start_io(stdout=out)
     finally:
         worker.shutdown(wait=False, cancel_futures=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,8 +24,41 @@ from stmlang.source.span import SourceFile, Span
 from stmlang.syntax.formatter import format_source
 from tests.lsp.helpers import CORPUS, document, saved
 
-PIECES = ["{", "}", "(", ")", "[", "]", "=", "\n", "\r\n", "\r", ";", ",", "->", "|", "\0", "\ud800", "😀", "é", "\ufeff", '"', "#"]
-PIECES += ["scan ", "def f(a) = ", "use std.gates (", "topology t = ", "linear(x, ", "out = ", "k = ", "over = ", "transition[", "'"]
+PIECES = [
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "=",
+    "\n",
+    "\r\n",
+    "\r",
+    ";",
+    ",",
+    "->",
+    "|",
+    "\0",
+    "\ud800",
+    "😀",
+    "é",
+    "\ufeff",
+    '"',
+    "#",
+]
+PIECES += [
+    "scan ",
+    "def f(a) = ",
+    "use std.gates (",
+    "topology t = ",
+    "linear(x, ",
+    "out = ",
+    "k = ",
+    "over = ",
+    "transition[",
+    "'",
+]
 TEXTS = {path: path.read_bytes().decode("utf-8", "replace") for path in CORPUS if path.stat().st_size < 4_000}
 
 
@@ -76,7 +111,7 @@ def ask_of_all(text: Document) -> None:
         assert entry.span.start <= entry.name_span.start <= entry.name_span.end <= entry.span.end
     assert all(1 <= fold.first < fold.last <= len(text.source.line_starts) for fold in folds(text))
     pieces = painted(text)
-    assert all(before.span.end <= after.span.start for before, after in zip(pieces, pieces[1:], strict=False))
+    assert all(before.span.end <= after.span.start for before, after in pairwise(pieces))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -110,7 +145,12 @@ def test_positions_there_and_back(content: str) -> None:
 
 def test_positions_outside_of_the_text_lead_to_its_edges() -> None:
     source = SourceFile("a", "ab\n😀c")
-    assert [offset_at(source, 0, 99), offset_at(source, 99, 0), offset_at(source, -1, 5), offset_at(source, 0, -5)] == [2, 5, 0, 0]
+    assert [offset_at(source, 0, 99), offset_at(source, 99, 0), offset_at(source, -1, 5), offset_at(source, 0, -5)] == [
+        2,
+        5,
+        0,
+        0,
+    ]
     assert [offset_at(source, 1, units) for units in range(5)] == [3, 3, 4, 5, 5]  # a half of a character is its beginning
     assert place_at(source, 4) == (1, 2)
     assert place_at(source, -7) == (0, 0)
