@@ -51,6 +51,7 @@ NEEDED = (
     "lark",
     "flatbuffers",
     "rich",
+    "pygments",
     "hypothesis",
     "wadler_lindig",
 )

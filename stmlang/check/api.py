@@ -16,6 +16,7 @@ from stmlang.check.sizes import Settings
 from stmlang.check.typing.scope import Budget
 from stmlang.log import COMPILE, timed
 from stmlang.scan.scan import Scan
+from stmlang.scan.topology import FromFile, Product
 from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
 from stmlang.source.reading import from_text, read
 from stmlang.source.span import SourceFile
@@ -158,6 +159,11 @@ class Surveyed:
     diagnostics: tuple[Diagnostic, ...]
 
 
+Kept = dict[tuple[tuple[SourceFile | str, ...] | None, str, bool], Scan]
+"""Scans without a finding, by all that they were made of: what the text and the files that it imports declare besides, the text
+of the scan, and whether it is the one that is meant."""
+
+
 def survey(
     spec: Spec,
     parsed: Parsed,
@@ -166,10 +172,13 @@ def survey(
     search_path: Sequence[Path] = (),
     library_file: bool = True,
     reader: Reader = read,
+    kept: Kept | None = None,
 ) -> Surveyed:
     """Everything there is to say about a spec that was parsed, right or wrong. Raises nothing.
 
-    `search_path` is the whole of it. Texts of files that it imports come from `reader`.
+    `search_path` is the whole of it. Texts of files that it imports come from `reader`. Scans that were found to be right in
+    an earlier version of the same text, with everything that they see unchanged, are taken from `kept`, which keeps those of
+    this version; places in them are those of the version that they were checked in.
     """
     problems = Problems(spec.source)
     resolved = None if spec.path is None else spec.path.resolve()
@@ -182,16 +191,43 @@ def survey(
     budget, graphs = Budget(), Graphs(problems)
     places = [place_of(folder) for folder in search_path]
     scans: list[tuple[tree.ScanItem, Scan | None]] = []
+    surroundings = _surroundings(module, loader) if kept is not None and not settings else None
+    right: Kept = {}
     for item in module.scans:
-        own = chosen_settings if item is chosen else Settings(problems, {})
+        key = surroundings, item.span.text, item is chosen
+        if kept is not None and key in kept:
+            right[key] = kept[key]
+            scans.append((item, kept[key]))
+            continue
+        own, before = chosen_settings if item is chosen else Settings(problems, {}), problems.count
         checked = ScanChecker(problems, budget, graphs, own, item, module, places, chosen=item is chosen).run()
         scans.append((item, checked))
+        if checked is not None and problems.count == before and surroundings is not None and not _reads_a_file(checked):
+            right[key] = checked
+    if kept is not None and surroundings is not None:
+        kept.clear()
+        kept.update(right)
     if chosen is not None:
         chosen_settings.refuse_unknown()
     if parsed.diagnostics:
         return Surveyed(module, tuple(scans), None, parsed.diagnostics)
     scan = None if problems.failed else next((checked for item, checked in scans if item is chosen), None)
     return Surveyed(module, tuple(scans), scan, problems.in_order())
+
+
+def _surroundings(module: Module, loader: Loader) -> tuple[SourceFile | str, ...]:
+    """What scans of a file see besides their own text."""
+    own = (declared.item.span.text for declared in module.own.values())
+    return (*own, *(imported.source for imported in loader.modules), *sorted(module.names), *sorted(module.missing))
+
+
+def _reads_a_file(scan: Scan) -> bool:
+    """Whether a scan's topology is, or has as a factor, a graph in a file, which may change by itself."""
+    match scan.topology:
+        case Product(factors=factors):
+            return any(isinstance(factor, FromFile) for factor in factors)
+        case _:
+            return isinstance(scan.topology, FromFile)
 
 
 def _chosen(problems: Problems, module: Module, name: str | None, library_file: bool) -> tree.ScanItem | None:

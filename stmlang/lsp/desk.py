@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,8 @@ class Desk:
     def put(self, uri: str, text: str) -> Document:
         """A text that was opened or changed."""
         path = path_of(uri)
-        document = Document(Text(_shown(path) or uri, text), path, uri, self._search_path, self._read)
+        content, before = Text(_shown(path) or uri, text), self._open.get(uri)
+        document = Document(content, path, uri, self._search_path, self._read, {} if before is None else before.kept)
         self._open[uri] = document
         self._refresh(uri)
         return document
@@ -95,6 +97,13 @@ class Desk:
             if document.path is not None and (document.path == path or document.path == path.resolve()):
                 return from_text(document.text.text, name)
         return read(path, name)
+
+
+def settle() -> None:
+    """Have the garbage collector pass over what is there from the start, and come less often: a version of a text is many small
+    values, and a collection of everything takes longer than any answer."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 def _reads_files(document: Document) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from stmlang.check import Spec, Surveyed, survey
+from stmlang.check import Kept, Spec, Surveyed, survey
 from stmlang.check.modules import Loader, Module, Reader
 from stmlang.check.problems import Problems
 from stmlang.check.search_path import STANDARD, Place, library, place_of, search_folders
@@ -63,6 +64,8 @@ class Document:
     uri: str = ""
     search_path: tuple[Path, ...] = ()
     reader: Reader = read
+    kept: Kept = field(default_factory=dict[Any, Scan])
+    """The scans of earlier versions, for later ones."""
 
     @property
     def source(self) -> SourceFile:
@@ -96,7 +99,7 @@ class Document:
     def surveyed(self) -> Surveyed:
         """What the checker says."""
         spec = Spec(self.source, None, self.place, self.path)
-        return survey(spec, self.parsed, search_path=self.folders, reader=self.reader)
+        return survey(spec, self.parsed, search_path=self.folders, reader=self.reader, kept=self.kept)
 
     @cached_property
     def occurrences(self) -> tuple[Occurrence, ...]:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 from stmlang.lsp.document import Document
 from stmlang.lsp.knowledge import facts_about
+from stmlang.lsp.symbols import gates_of
 from stmlang.scan.scan import Mode
 from stmlang.source.advice import Rewrite
 from stmlang.source.diagnostic import Diagnostic, Label, Severity
 from stmlang.source.span import Span
+from stmlang.syntax import tree
 
 UNUSED = frozenset({"STM1034", "STM1035", "STM2042"})
 """The codes of what means nothing and can be left away."""
@@ -24,8 +26,14 @@ def findings(document: Document) -> tuple[Diagnostic, ...]:
     changes: tuple[Diagnostic, ...] = ()
     if surveyed.scan is not None and surveyed.scan.stabilize is not Mode.NONE:
         facts = facts_about(surveyed.scan)
-        changes = () if facts is None else facts.changes
+        item = next(item for item, scan in surveyed.scans if scan is surveyed.scan)
+        changes = () if facts is None else tuple(replace(change, span=_transition(item)) for change in facts.changes)
     return tuple(_here(document, diagnostic) for diagnostic in (*surveyed.diagnostics, *changes))
+
+
+def _transition(item: tree.ScanItem) -> Span:
+    """Where a scan's transition is written in this version of the text."""
+    return gates_of(item)["transition"][0].target.span
 
 
 def _here(document: Document, diagnostic: Diagnostic) -> Diagnostic:

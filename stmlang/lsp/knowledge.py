@@ -1,5 +1,4 @@
-"""What is proved of scans and planned for them. Both are kept for scans that are equal, places aside: an edit elsewhere leaves
-what is known of a scan."""
+"""What is proved of scans and planned for them. Both are kept: an edit elsewhere leaves what is known of a scan."""
 
 from __future__ import annotations
 
@@ -24,9 +23,20 @@ MOST_NODES = 100_000
 _KEPT = 256
 
 
-@lru_cache(_KEPT)
 def facts_about(scan: Scan) -> Facts | None:
     """What holds of a scan; None where its graph is not built for that: it is large, read from a file, or cannot be built."""
+    known = _facts.pop(id(scan), None)
+    entry = (scan, _found(scan)) if known is None else known
+    while len(_facts) >= _KEPT:
+        del _facts[next(iter(_facts))]
+    _facts[id(scan)] = entry  # which keeps the scan, and so its number, alive
+    return entry[1]
+
+
+_facts: dict[int, tuple[Scan, Facts | None]] = {}
+
+
+def _found(scan: Scan) -> Facts | None:
     if not _small(scan.topology):
         return None
     try:

@@ -107,7 +107,7 @@ def _made_wrong(rewrites: Mapping[Document, Rewrite]) -> Refused | None:
     texts = {text: apply(rewrite).text for text, rewrite in rewrites.items()}
     saved = {text.path: content for text, content in texts.items() if text.path is not None}
     for text, content in texts.items():
-        after = replace(text, text=Text(text.text.name, content), reader=_reading(saved, text.reader))
+        after = replace(text, text=Text(text.text.name, content), reader=_reading(saved, text.reader), kept=dict(text.kept))
         known = Counter(entry.code for entry in _errors(text))
         for error in _errors(after):
             known[error.code] -= 1

@@ -24,7 +24,7 @@ from pygls.lsp.server import LanguageServer
 from stmlang.lsp import protocol
 from stmlang.lsp.colours import painted
 from stmlang.lsp.completion import completion
-from stmlang.lsp.desk import Desk, path_of
+from stmlang.lsp.desk import Desk, path_of, settle
 from stmlang.lsp.document import Document
 from stmlang.lsp.findings import findings, quick_fixes
 from stmlang.lsp.hints import hints
@@ -44,6 +44,7 @@ def serve(search_path: Sequence[Path], target: str, version: str, debug: bool = 
     if not debug:
         logging.getLogger("pygls").setLevel(logging.CRITICAL)
     worker = ThreadPoolExecutor(1, "stmlang")
+    settle()
     try:
         with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:  # pygls closes what it writes to
             made(Desk(search_path), target, version, worker).start_io(stdout=out)

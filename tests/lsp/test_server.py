@@ -36,7 +36,7 @@ class Editor:
         self.told: asyncio.Queue[types.PublishDiagnosticsParams] = asyncio.Queue()
         self.document = types.TextDocumentIdentifier(self.uri)
 
-        @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        @client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)  # pyright: ignore[reportUntypedFunctionDecorator]
         def tell(said: types.PublishDiagnosticsParams) -> None:
             self.told.put_nowait(said)
 
@@ -71,7 +71,7 @@ async def session(folder: Path, use: Callable[[Editor], Awaitable[None]]) -> int
     await use(editor)
     await client.shutdown_async(None)
     client.exit(None)
-    process = client._server
+    process = client._server  # pyright: ignore[reportPrivateUsage]
     assert process is not None
     status = await asyncio.wait_for(process.wait(), 30)
     await client.stop()
@@ -149,7 +149,7 @@ async def _words(editor: Editor) -> None:
         types.DocumentFormattingParams(document, types.FormattingOptions(4, True))
     )
     assert edits is not None
-    lines = TEXT.splitlines(keepends=True)
+    lines = [str(line) for line in TEXT.splitlines(keepends=True)]
     (edit,) = edits
     lines[edit.range.start.line : edit.range.end.line] = [edit.new_text]
     assert "".join(lines) == format_source(SourceFile("a", TEXT))

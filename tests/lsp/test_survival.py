@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stmlang.check import examine, open_spec
+from stmlang.check import Kept, examine, open_spec
 from stmlang.lsp.colours import painted
 from stmlang.lsp.completion import completion
 from stmlang.lsp.document import Document, Text
@@ -47,7 +48,7 @@ PIECES = [
     '"',
     "#",
 ]
-PIECES += [
+WORDS = [
     "scan ",
     "def f(a) = ",
     "use std.gates (",
@@ -62,13 +63,23 @@ PIECES += [
 TEXTS = {path: path.read_bytes().decode("utf-8", "replace") for path in CORPUS if path.stat().st_size < 4_000}
 
 
+SEVERAL = [
+    "topology t = grid(rows, cols)\n",
+    "def f(a) = sigmoid(a)\n",
+    "scan a on t {\n    source = f(linear(x))\n    transition[out, in] = 0.5\n}\n",
+    "scan b(n = 3) on chain(time) {\n    g = f(0)\n    source = n * g\n    transition = tanh(linear(x))\n    unused = 1\n}\n",
+    "scan c on t {\n    source = 1\n    transition = 2\n}\n",
+]
+"""Pieces of texts that see each other."""
+
+
 @st.composite
 def edited(draw: st.DrawFn) -> str:
     """A text of the corpus after a few edits."""
     text = draw(st.sampled_from(sorted(TEXTS.values())))
     for _ in range(draw(st.integers(0, 3))):
         start, length = draw(st.integers(0, len(text))), draw(st.integers(0, 40))
-        text = text[:start] + draw(st.sampled_from([*PIECES, ""])) + text[start + length :]
+        text = text[:start] + draw(st.sampled_from([*PIECES, *WORDS, ""])) + text[start + length :]
     return text
 
 
@@ -114,7 +125,7 @@ def ask_of_all(text: Document) -> None:
     assert all(before.span.end <= after.span.start for before, after in pairwise(pieces))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(edited(), st.integers(-3, 80), st.integers(-3, 200))
 def test_every_question_about_any_text_is_answered(content: str, line: int, character: int) -> None:
     text = document(content)
@@ -124,8 +135,22 @@ def test_every_question_about_any_text_is_answered(content: str, line: int, char
     ask_of_all(text)
 
 
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_what_is_kept_of_earlier_versions_changes_nothing(data: st.DataObject) -> None:
+    content = "\n".join(data.draw(st.lists(st.sampled_from(SEVERAL), min_size=1, max_size=3)))
+    kept: Kept = {}
+    for _ in range(3):
+        text, fresh = Document(Text("a.stm", content), kept=kept), document(content)
+        assert findings(text) == findings(fresh)
+        assert [scan for _, scan in text.surveyed.scans] == [scan for _, scan in fresh.surveyed.scans]
+        assert hints(text, 0, len(content)) == hints(fresh, 0, len(content))
+        start, length = data.draw(st.integers(0, len(content))), data.draw(st.integers(0, 3))
+        content = content[:start] + data.draw(st.sampled_from(["", "0", "x", " ", "\n", "2 * "])) + content[start + length :]
+
+
 @pytest.mark.parametrize("path", CORPUS[::9], ids=lambda path: path.stem)
-def test_findings_are_those_of_check(path) -> None:
+def test_findings_are_those_of_check(path: Path) -> None:
     text = saved(path)
     said = [(entry.code, entry.message) for entry in text.surveyed.diagnostics]
     if text.text.refused:
@@ -157,7 +182,7 @@ def test_positions_outside_of_the_text_lead_to_its_edges() -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in CORPUS if path.parent.name == "good"][::6], ids=lambda path: path.stem)
-def test_formatting_is_that_of_fmt(path) -> None:
+def test_formatting_is_that_of_fmt(path: Path) -> None:
     text = saved(path)
     messy = document(text.source.text.replace("    ", " ").replace(" = ", "="))
     expected = format_source(SourceFile("a", messy.source.text))
