@@ -24,7 +24,7 @@ class Look(Enum):
     NUMBER = "constant.numeric", "Literal.Number"
     ITEM = "keyword.declaration", "Keyword.Declaration"
     KEYWORD = "keyword.control", "Keyword"
-    CHOICE = "constant.language", "Keyword.Constant"
+    CHOICE = "constant.language.choice", "Keyword.Constant"
     SCAN = "entity.name.type.scan", "Name.Class"
     TOPOLOGY = "entity.name.type.topology", "Name.Class"
     DEFINITION = "entity.name.function", "Name.Function"

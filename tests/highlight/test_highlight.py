@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pygments.token import Error, Whitespace
@@ -38,12 +39,16 @@ def texts() -> Iterator[tuple[str, str]]:
 def pieces(text: str) -> Iterator[tuple[int, str, str]]:
     """Where pieces begin, what they are and their scopes, as TextMate finds them: line by line, and at each place by the first
     of the patterns that match earliest."""
-    patterns = [(re.compile(entry["match"]), entry) for entry in json.loads(grammar())["patterns"]]
+    patterns: list[tuple[re.Pattern[str], Any]] = [
+        (re.compile(entry["match"]), entry) for entry in json.loads(grammar())["patterns"]
+    ]
     offset = 0
     for line in re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text):
         at = 0
         while at < len(line):
-            matches = [(match, entry) for pattern, entry in patterns if (match := pattern.search(line, at)) is not None]
+            matches: list[tuple[re.Match[str], Any]] = [
+                (match, entry) for pattern, entry in patterns if (match := pattern.search(line, at)) is not None
+            ]
             if not matches:
                 break
             match, entry = min(matches, key=lambda pair: pair[0].start())
