@@ -218,7 +218,9 @@ def survey(
 def _surroundings(module: Module, loader: Loader) -> tuple[SourceFile | str, ...]:
     """What scans of a file see besides their own text."""
     own = (declared.item.span.text for declared in module.own.values())
-    return (*own, *(imported.source for imported in loader.modules), *sorted(module.names), *sorted(module.missing))
+    others = {name: declared.item.span for name, declared in module.names.items() if name not in module.own}
+    imported = (f"{name} {span.file.name} {span.start}" for name, span in sorted(others.items(), key=lambda pair: pair[0]))
+    return (*own, *(each.source for each in loader.modules), *imported, *sorted(module.missing))
 
 
 def _reads_a_file(scan: Scan) -> bool:

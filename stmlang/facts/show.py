@@ -23,7 +23,8 @@ def show_facts(facts: Facts, width: int | None = None) -> str:
     lines += [f"transition: {text}" for text in show_transition(facts)]
     lines.append("gates, with the interval they lie in and what they depend on:")
     rows = [
-        ("", gate.name, interval_of(facts.bounds, gate.name), show_depends(facts.bounds, gate.name)) for gate in facts.scan.gates
+        ("", gate.name, interval_of(facts.bounds, gate.name), show_depends(facts.bounds, gate.name))
+        for gate in facts.scan.gates
     ]
     shown = [*wrapped("\n".join(lines), width), *(f"  {line}" for line in table(rows, range(4), width and width - 2))]
     return "\n".join(shown) + "\n"

@@ -48,10 +48,13 @@ class Desk:
         """Files have changed."""
         self._refresh("")
 
+    def dependants(self, changed: str = "") -> list[str]:
+        """The open texts that may depend on a change elsewhere."""
+        return [uri for uri, document in self._open.items() if uri != changed and _reads_files(document)]
+
     def _refresh(self, changed: str) -> None:
-        for uri, document in self._open.items():
-            if uri != changed and _reads_files(document):
-                self._open[uri] = replace(document)
+        for uri in self.dependants(changed):
+            self._open[uri] = replace(self._open[uri])
         self._saved.clear()
 
     def get(self, uri: str) -> Document | None:

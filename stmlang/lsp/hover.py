@@ -8,7 +8,7 @@ from stmlang.check.forms import forms_of
 from stmlang.check.modules import Definition, Module, NamedTopology
 from stmlang.check.typing.complex_values import Form
 from stmlang.cost import units
-from stmlang.facts.show import show_depends, interval_of, show_transition
+from stmlang.facts.show import interval_of, show_depends, show_transition
 from stmlang.lsp import words
 from stmlang.lsp.document import Document
 from stmlang.lsp.knowledge import facts_about, outlook_for, plan_for, sized

@@ -98,9 +98,8 @@ def _texts(server: LanguageServer, desk: Desk, thinker: Thinker) -> None:
 
     def again(besides: str = "") -> None:
         """Other texts may import what has changed."""
-        for uri in pending:
-            if uri != besides:
-                later(uri, None)
+        for uri in desk.dependants(besides):
+            later(uri, None)
 
     @server.feature(types.INITIALIZED)
     def initialized(_: types.InitializedParams) -> None:
