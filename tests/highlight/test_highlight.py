@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pygments.token import Error, Whitespace
 
+from stmlang.cli import lsp
 from stmlang.highlight.pygments import StmLexer
 from stmlang.highlight.rules import RULES, Look
 from stmlang.highlight.textmate import grammar
@@ -146,6 +147,24 @@ def test_the_committed_grammar_is_up_to_date() -> None:
     assert COMMITTED.read_text(encoding="utf-8") == grammar(), (
         f"run `python -m stmlang.highlight.textmate {COMMITTED.relative_to(ROOT)}`"
     )
+
+
+def test_the_extension_names_what_there_is() -> None:
+    folder = COMMITTED.parents[1]
+    manifest = json.loads((folder / "package.json").read_text(encoding="utf-8"))
+    contributes = manifest["contributes"]
+    assert (folder / contributes["grammars"][0]["path"]).resolve() == COMMITTED
+    assert contributes["grammars"][0]["scopeName"] == json.loads(grammar())["scopeName"]
+    configuration = json.loads((folder / contributes["languages"][0]["configuration"]).read_text(encoding="utf-8"))
+    assert configuration["comments"]["lineComment"] == "#"
+    assert re.fullmatch(configuration["wordPattern"], "key''")
+    program, command = contributes["configuration"]["properties"]["stmlang.command"]["default"]
+    assert (program, command) == ("stmlang", lsp.NAME)
+    assert (
+        f"extension.js --bundle --platform=node --external:vscode --minify --outfile={manifest['main'][2:]}"
+        in (manifest["scripts"]["bundle"])
+    )
+    assert (folder / "extension.js").is_file()
 
 
 def test_the_entry_point_is_the_lexer() -> None:
