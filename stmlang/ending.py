@@ -37,6 +37,8 @@ EXTRAS = {
     "orbax": "demo",
     "tensorboardX": "tensorboard",
     "safetensors": "safetensors",
+    "pygls": "lsp",
+    "lsprotocol": "lsp",
 }
 """The extra that a module comes with, for what is not always installed."""
 NEEDED = (
@@ -49,6 +51,7 @@ NEEDED = (
     "lark",
     "flatbuffers",
     "rich",
+    "pygments",
     "hypothesis",
     "wadler_lindig",
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stmlang.check.definitions import check_definitions
 from stmlang.check.inline_graphs import Graphs
-from stmlang.check.modules import Loader, Module
+from stmlang.check.modules import Loader, Module, Reader
 from stmlang.check.problems import Problems, listed
 from stmlang.check.scans import ScanChecker
 from stmlang.check.search_path import STANDARD, Place, library, library_specs, place_of, search_folders
@@ -16,12 +16,13 @@ from stmlang.check.sizes import Settings
 from stmlang.check.typing.scope import Budget
 from stmlang.log import COMPILE, timed
 from stmlang.scan.scan import Scan
+from stmlang.scan.topology import FromFile, Product
 from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
 from stmlang.source.reading import from_text, read
 from stmlang.source.span import SourceFile
 from stmlang.source.suggest import nearest
 from stmlang.syntax import tree
-from stmlang.syntax.parser import parse
+from stmlang.syntax.parser import Parsed, parse_all
 
 Values = Mapping[str, int | float]
 
@@ -136,27 +137,99 @@ def examine(
 
 
 def _examined(spec: Spec, settings: Values | None, search_path: Sequence[Path], library_file: bool) -> Examined:
-    try:
-        file = parse(spec.source)
-    except SpecError as error:
-        return Examined(None, error.diagnostics)
+    parsed = parse_all(spec.source)
+    if parsed.diagnostics:
+        return Examined(None, parsed.diagnostics)
+    surveyed = survey(spec, parsed, settings, search_path=search_path, library_file=library_file)
+    return Examined(surveyed.scan, surveyed.diagnostics)
+
+
+@dataclass(frozen=True, eq=False)
+class Surveyed:
+    """A file with all that an editor can tell of it: its names and those of the files that it imports, each scan as it was
+    typed, None after an error, the one that is meant, and everything found.
+
+    Of a file with syntax errors only these are reported: what else seems wrong may be so because of a statement that cannot be
+    read. Its names, and the scans that are right without it, are there all the same.
+    """
+
+    module: Module
+    scans: tuple[tuple[tree.ScanItem, Scan | None], ...]
+    scan: Scan | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+Kept = dict[tuple[tuple[SourceFile | str, ...] | None, str, bool], Scan]
+"""Scans without a finding, by all that they were made of: what the text and the files that it imports declare besides, the text
+of the scan, and whether it is the one that is meant."""
+
+
+def survey(
+    spec: Spec,
+    parsed: Parsed,
+    settings: Values | None = None,
+    *,
+    search_path: Sequence[Path] = (),
+    library_file: bool = True,
+    reader: Reader = read,
+    kept: Kept | None = None,
+) -> Surveyed:
+    """Everything there is to say about a spec that was parsed, right or wrong. Raises nothing.
+
+    `search_path` is the whole of it. Texts of files that it imports come from `reader`. Scans that were found to be right in
+    an earlier version of the same text, with everything that they see unchanged, are taken from `kept`, which keeps those of
+    this version; places in them are those of the version that they were checked in.
+    """
     problems = Problems(spec.source)
-    loader = Loader(problems, search_path, None if spec.path is None else spec.path.resolve())
-    module = loader.module(spec.source, file, spec.place)
+    resolved = None if spec.path is None else spec.path.resolve()
+    loader = Loader(problems, search_path, resolved, reader)
+    module = loader.module(spec.source, parsed.file, spec.place, resolved)
     for each_module in (*loader.modules, module):
         check_definitions(problems, each_module)
     chosen_settings = Settings(problems, settings or {})
     chosen = _chosen(problems, module, spec.scan, library_file)
     budget, graphs = Budget(), Graphs(problems)
-    scan: Scan | None = None
+    places = [place_of(folder) for folder in search_path]
+    scans: list[tuple[tree.ScanItem, Scan | None]] = []
+    surroundings = _surroundings(module, loader) if kept is not None and not settings else None
+    right: Kept = {}
     for item in module.scans:
-        own = chosen_settings if item is chosen else Settings(problems, {})
-        places = [place_of(folder) for folder in search_path]
+        key = surroundings, item.span.text, item is chosen
+        if kept is not None and key in kept:
+            right[key] = kept[key]
+            scans.append((item, kept[key]))
+            continue
+        own, before = chosen_settings if item is chosen else Settings(problems, {}), problems.count
         checked = ScanChecker(problems, budget, graphs, own, item, module, places, chosen=item is chosen).run()
-        scan = checked if item is chosen else scan
+        scans.append((item, checked))
+        if checked is not None and problems.count == before and surroundings is not None and not _reads_a_file(checked):
+            right[key] = checked
+    if kept is not None and surroundings is not None:
+        kept.clear()
+        kept.update(right)
     if chosen is not None:
         chosen_settings.refuse_unknown()
-    return Examined(None if problems.failed else scan, problems.in_order())
+    if parsed.diagnostics:
+        return Surveyed(module, tuple(scans), None, parsed.diagnostics)
+    scan = None if problems.failed else next((checked for item, checked in scans if item is chosen), None)
+    return Surveyed(module, tuple(scans), scan, problems.in_order())
+
+
+def _surroundings(module: Module, loader: Loader) -> tuple[SourceFile | str, ...]:
+    """What scans of a file see besides their own text."""
+    own = (declared.item.span.text for declared in module.own.values())
+    others = {name: declared.item.span for name, declared in module.names.items() if name not in module.own}
+    imported = (f"{name} {span.file.name} {span.start}" for name, span in sorted(others.items(), key=lambda pair: pair[0]))
+    return (*own, *(each.source for each in loader.modules), *imported, *sorted(module.missing))
+
+
+def _reads_a_file(scan: Scan) -> bool:
+    """Whether a scan's topology is, or has as a factor, a graph in a file, which may change by itself."""
+    match scan.topology:
+        case Product(factors=factors):
+            return any(isinstance(factor, FromFile) for factor in factors)
+        case _:
+            return isinstance(scan.topology, FromFile)
 
 
 def _chosen(problems: Problems, module: Module, name: str | None, library_file: bool) -> tree.ScanItem | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,9 @@ from stmlang.source.reading import read
 from stmlang.source.span import SourceFile, Span
 from stmlang.syntax import tree
 from stmlang.syntax.parser import parse
+
+Reader = Callable[[Path, str], SourceFile]
+"""The text of a path under a name; raises SpecError. An editor has texts that are not saved yet."""
 
 MOST_FILES = 100
 DEEPEST_IMPORT = 30
@@ -48,15 +51,18 @@ Declared = Definition | NamedTopology
 
 @dataclass(eq=False)
 class Module:
-    """A file. `names` holds what its items can refer to, `own` what other files can import from it."""
+    """A file. `names` holds what its items can refer to, `own` what other files can import from it, `imports` the files that
+    its `use` items name, by the place of their paths."""
 
     source: SourceFile
     place: Place
+    path: Path | None = None
     own: dict[str, Declared] = field(default_factory=dict[str, Declared])
     names: dict[str, Declared] = field(default_factory=dict[str, Declared])
     missing: set[str] = field(default_factory=set[str])
     scans: list[tree.ScanItem] = field(default_factory=list[tree.ScanItem])
     open_import: bool = False
+    imports: dict[Span, Module] = field(default_factory=dict[Span, "Module"])
 
     def functions(self) -> Iterator[str]:
         """The names of the definitions that can be called here."""
@@ -74,15 +80,16 @@ class Module:
 class Loader:
     """Reads a file and, through its `use` items, the files it needs, each once."""
 
-    def __init__(self, problems: Problems, search_path: Sequence[Path], main: Path | None) -> None:
+    def __init__(self, problems: Problems, search_path: Sequence[Path], main: Path | None, reader: Reader = read) -> None:
         self._problems = problems
+        self._read = reader
         self._search = [place_of(folder) for folder in search_path]
         self._loaded: dict[Path, Module | None] = {}
         self._chain: list[tuple[Path, Span | None]] = [] if main is None else [(main, None)]
 
-    def module(self, source: SourceFile, file: tree.File, place: Place) -> Module:
+    def module(self, source: SourceFile, file: tree.File, place: Place, path: Path | None = None) -> Module:
         """A parsed file with its names. Items that clash are reported and the first one kept."""
-        module = Module(source, place)
+        module = Module(source, place, path)
         for item in file.items:
             match item:
                 case tree.UseItem():
@@ -130,6 +137,7 @@ class Loader:
             module.open_import |= not item.names
             module.missing.update(name.text for name in item.names)
             return
+        module.imports[path_of(item)] = target
         names = item.names or tuple(tree.Name(name, item.span) for name in target.own)
         for name in names:
             declared = target.own.get(name.text)
@@ -156,7 +164,7 @@ class Loader:
     def _target(self, module: Module, item: tree.UseItem) -> Module | None:
         """The file a `use` names, loaded; None if there is an error, which has been reported."""
         words = [name.text for name in item.path]
-        span = item.path[0].span.to(item.path[-1].span)
+        span = path_of(item)
         standard = words[0] == STANDARD
         places = [place_of(library())] if standard else [module.place, *self._search]
         relative = "/".join(words[1:] if standard else words) + ".stm"
@@ -195,8 +203,8 @@ class Loader:
             return None
         self._chain.append((path, span))
         try:
-            source = read(file.path, file.shown)
-            self._loaded[path] = self.module(source, parse(source), Place(file.path.parent, file.root))
+            source = self._read(file.path, file.shown)
+            self._loaded[path] = self.module(source, parse(source), Place(file.path.parent, file.root), path)
         except SpecError as problem:
             self._loaded[path] = None
             for diagnostic in problem.diagnostics:
@@ -212,6 +220,11 @@ class Loader:
         labels = [Label(use, f"`{loading.stem}` is imported here") for loading, use in cycle if use is not None]
         rule = "files may not import each other in a circle; move what both need into a third file"
         self._problems.error("STM1022", f"imports run in a circle: `{arrows([*names, names[0]])}`", span, rule, labels=labels)
+
+
+def path_of(item: tree.UseItem) -> Span:
+    """Where the path of an import stands."""
+    return item.path[0].span.to(item.path[-1].span)
 
 
 def _beside(words: Sequence[str], places: Sequence[Place]) -> list[str]:

@@ -80,6 +80,11 @@ class Problems:
         """Whether an error was found."""
         return self._failed
 
+    @property
+    def count(self) -> int:
+        """How many things were found."""
+        return len(self._reported)
+
     def in_order(self) -> tuple[Diagnostic, ...]:
         """Findings without a place first, then those of imported files, then those of the text itself, each in its order."""
 

@@ -66,6 +66,19 @@ def library_specs() -> list[str]:
     return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.stm"))
 
 
+SKIPPED = ("node_modules", "__pycache__", "venv", "build", "dist")
+"""Folders that hold what others made; those whose names begin with a dot are skipped too, and so is a link to a folder."""
+
+
+def specs_below(folder: str | Path) -> list[str]:
+    """The paths of all `*.stm` files in a folder, at any depth, in order."""
+    specs: list[str] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in SKIPPED)
+        specs += [str(Path(place) / name) for name in files if name.endswith(".stm") and not name.startswith(".")]
+    return sorted(specs)
+
+
 @cache
 def library_functions() -> dict[str, str]:
     """The definitions that the library's files declare, each with the path that `use` names its file by."""

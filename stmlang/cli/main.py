@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from stmlang import log
-from stmlang.cli import bench, check, compile, doctor, draw, explain, fmt, fuzz, inspect, listing, new, show, tune
+from stmlang.cli import bench, check, compile, doctor, draw, explain, fmt, fuzz, inspect, listing, lsp, new, show, tune
 from stmlang.cli.output import print_failure, print_usage, say
 from stmlang.ending import missing, refused
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.suggest import nearest
 
-COMMANDS = (check, compile, explain, draw, tune, bench, fuzz, fmt, listing, show, new, inspect, doctor)
+COMMANDS = (check, compile, explain, draw, tune, bench, fuzz, fmt, listing, show, new, inspect, doctor, lsp)
 """Modules with NAME, SUMMARY, `add_arguments(parser)` and `run(arguments) -> exit status`, which imports what is slow."""
 
 USAGE, REFUSED, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 1, 70, 130, 141

@@ -20,10 +20,11 @@ def show_facts(facts: Facts, width: int | None = None) -> str:
     verdict = facts.verdict
     lines = [f"stability: {verdict.kind}{' (the other mode holds too)' if verdict.also and not verdict.inserted else ''}"]
     lines += [f"    {step}" for step in verdict.reason]
-    lines += [f"transition: {text}" for text in _transition(facts)]
+    lines += [f"transition: {text}" for text in show_transition(facts)]
     lines.append("gates, with the interval they lie in and what they depend on:")
     rows = [
-        ("", gate.name, interval_of(facts.bounds, gate.name), _depends(facts.bounds, gate.name)) for gate in facts.scan.gates
+        ("", gate.name, interval_of(facts.bounds, gate.name), show_depends(facts.bounds, gate.name))
+        for gate in facts.scan.gates
     ]
     shown = [*wrapped("\n".join(lines), width), *(f"  {line}" for line in table(rows, range(4), width and width - 2))]
     return "\n".join(shown) + "\n"
@@ -34,7 +35,7 @@ def _spoken(facts: Facts, expr: Expr) -> str:
     return spoken(show_expr(expr), facts.scan)
 
 
-def _transition(facts: Facts) -> list[str]:
+def show_transition(facts: Facts) -> list[str]:
     """What is known of the transition's form, a sentence each."""
     lines: list[str] = []
     if facts.rank_one is not None and not facts.bounds.classes.single:
@@ -77,7 +78,7 @@ def interval_of(bounds: Bounds, name: str) -> str:
     return f"{left}, {right}{' or undefined' if interval.nan.any() else ''}"
 
 
-def _depends(bounds: Bounds, name: str) -> str:
+def show_depends(bounds: Bounds, name: str) -> str:
     """`varies along out; on x; from source, decay; same at every node`."""
     depends = bounds.dependence.gates[name]
     words: list[str] = []

@@ -49,6 +49,11 @@ def _entries(_: SourceFile, values: Values) -> tuple[Any, ...]:
     return tuple(values[::2])
 
 
+def _sound(_: SourceFile, values: Values) -> tuple[Any, ...]:
+    """The same of statements, less those that were given up, of which a token is left."""
+    return tuple(value for value in values[::2] if not isinstance(value, Token))
+
+
 # --- items
 
 
@@ -210,7 +215,7 @@ def _product(file: SourceFile, values: Values) -> tree.Product:
 
 
 BUILDERS: dict[str, Builder] = {
-    "file": _entries,
+    "file": _sound,
     "topology_item": _topology_item,
     "definition_item": _definition_item,
     "use_item": _use_item,
@@ -228,10 +233,10 @@ BUILDERS: dict[str, Builder] = {
     "parameter": _parameter,
     "limits": _entries,
     "limit": _limit,
-    "arrows": _entries,
+    "arrows": _sound,
     "lone_nodes": _lone_nodes,
     "arrow": _arrow,
-    "body": _entries,
+    "body": _sound,
     "equation": _equation,
     "setting": _setting,
     "indices": _entries,

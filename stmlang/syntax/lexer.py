@@ -98,7 +98,7 @@ _LATEX = re.compile(r"\\([A-Za-z]+)")
 _LATEX_WORDS = {"sigma": "sigmoid", "cdot": "*", "times": "*", "odot": "*", "ast": "*", "div": "/", "le": "<=", "leq": "<="}
 _DEF_HEAD = re.compile(r"[ \t]*(def[ \t]+\w+[ \t]*\([^()\r\n]*\))[ \t]*\Z")
 _DEF_BODY = re.compile(r":\s*(?:return\b[ \t]*)?(?=\S)")
-_NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class Token(NamedTuple):
@@ -300,7 +300,7 @@ def _body(result: Lexed, start: int) -> Advice | None:
 def _number(result: Lexed, text: str, start: int) -> Token:
     end = start + len(text)
     token = Token("NUMBER", text, start, end)
-    if _NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text):
         if float(text) == float("inf"):
             result.report(
                 "STM0103", f"{quoted(text)} is too large for double precision", start, end, help="1.797e308 is the largest"
@@ -321,6 +321,6 @@ def _number_help(text: str) -> str:
         return "digits are needed after the `e`, as in `1e-3`"
     if re.fullmatch(r"[0-9]+(_[0-9]+)+", text):
         return f"digits are not grouped: write {quoted(text.replace('_', ''))}"
-    if (glued := re.fullmatch(rf"({_NUMBER.pattern})([A-Za-z_]\w*)", text)) is not None:
+    if (glued := re.fullmatch(rf"({NUMBER.pattern})([A-Za-z_]\w*)", text)) is not None:
         return f"a product needs its sign: write {quoted(f'{glued[1]} * {glued[2]}')}; a name cannot start with a digit"
     return "numbers look like `1`, `.5` or `2.5e-3`"

@@ -6,6 +6,7 @@ it began, the token BROKEN, which the grammar allows there, takes its place, and
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -20,6 +21,16 @@ FOREIGN, OUTSIDE = "STM0102", "STM0210"
 """The codes of a statement that is written in another language, and of one outside of all scans."""
 
 
+@dataclass(frozen=True)
+class Parsed:
+    """A text as far as it can be read: the tree without the statements that were given up, the tokens that it was made from,
+    `$END` last, and all syntax errors, in the order of the text."""
+
+    file: tree.File
+    tokens: list[Token]
+    diagnostics: tuple[Diagnostic, ...]
+
+
 def parse(source: SourceFile) -> tree.File:
     """The tree of a text. Raises `SpecError` with all its syntax errors, in the order of the text."""
     return parse_tokens(source)[0]
@@ -27,9 +38,17 @@ def parse(source: SourceFile) -> tree.File:
 
 def parse_tokens(source: SourceFile) -> tuple[tree.File, list[Token]]:
     """The tree of a text, and the tokens that it was made from, `$END` last. Raises as `parse` does."""
+    parsed = parse_all(source)
+    if parsed.diagnostics:
+        raise SpecError(parsed.diagnostics)
+    return parsed.file, parsed.tokens
+
+
+def parse_all(source: SourceFile) -> Parsed:
+    """What there is to read in a text, right or wrong. Raises nothing."""
     lexed = lex(source)
     if lexed.cut_off is not None:
-        raise SpecError([lexed.cut_off])
+        return Parsed(tree.File(source, (), ()), [lexed.tokens[-1]], (lexed.cut_off,))
     tokens = Layout(lexed).run()
     automaton = _Automaton(source, tokens)
     items = automaton.run()
@@ -40,10 +59,8 @@ def parse_tokens(source: SourceFile) -> tuple[tree.File, list[Token]]:
         for diagnostic in lexed.diagnostics
         if diagnostic.span is None or not any(diagnostic.span.start in region for region in foreign)
     ]
-    diagnostics = lexical + automaton.diagnostics
-    if diagnostics:
-        raise SpecError(_in_order(diagnostics)[:MAX_ERRORS])
-    return tree.File(source, items, tuple(lexed.comments)), tokens
+    diagnostics = _in_order(lexical + automaton.diagnostics)[:MAX_ERRORS]
+    return Parsed(tree.File(source, items, tuple(lexed.comments)), tokens, tuple(diagnostics))
 
 
 def _in_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
@@ -160,11 +177,13 @@ class _Automaton:
             kind = self._tokens[at].kind
             if depth == 0 and kind == "LBRACE" and begins_scan and self._tokens[at - 1].kind != "GRAPH":
                 # Its head is spoilt, but the errors in the body are worth finding.
+                start = self._tokens[at].start
                 for dummy in ("SCAN", "NAME", "ON", "NAME"):
-                    self._feed(Token(dummy, "", 0, 0))
+                    self._feed(Token(dummy, "", start, start))
                 return at
             if kind == "$END" or (depth == 0 and (kind == "SEPARATOR" or (kind == "RBRACE" and len(self._marks) > 1))):
-                self._feed(Token("BROKEN", "", 0, 0))
+                start = self._tokens[at].start
+                self._feed(Token("BROKEN", "", start, start))
                 return at
             depth += (kind == "LBRACE") - (kind == "RBRACE" and depth > 0)
             at += 1

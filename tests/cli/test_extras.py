@@ -67,6 +67,13 @@ def test_a_raster_names_the_extra(tmp_path: Path) -> None:
     assert "pip install 'stmlang[graphs]'" in result.stderr
 
 
+@pytest.mark.parametrize("blocked", ["pygls", "lsprotocol"])
+def test_the_language_server_names_the_extra(blocked: str, tmp_path: Path) -> None:
+    result = run("stmlang", ["lsp"], {blocked}, tmp_path)
+    words = f"stmlang: this needs `{blocked}`, which is not installed: run `pip install 'stmlang[lsp]'`\n"
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", words)
+
+
 @pytest.mark.parametrize(
     ("words", "blocked"),
     [(["explain", "std:plstm/image_p", "--set", "rows=3", "--set", "cols=3"], "jax"), (["check", "std:plstm/image_p"], "lark")],

@@ -14,7 +14,22 @@ from stmlang.cli import new
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from tests.cli.command import run_process
 
-COMMANDS = ["check", "compile", "explain", "draw", "tune", "bench", "fuzz", "fmt", "list", "show", "new", "inspect", "doctor"]
+COMMANDS = [
+    "check",
+    "compile",
+    "explain",
+    "draw",
+    "tune",
+    "bench",
+    "fuzz",
+    "fmt",
+    "list",
+    "show",
+    "new",
+    "inspect",
+    "doctor",
+    "lsp",
+]
 
 
 def test_help_lists_every_command(stmlang):
