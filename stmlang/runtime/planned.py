@@ -55,8 +55,8 @@ class Mapped(NamedTuple):
 class ScanCall:
     """Everything static of a call. `tables` and `arguments` are the structures of its operands: index tables first, then
     inputs, gates, the initial state, mask and segments. `scaled` asks for the final state at the scan's own scale. `maps` are
-    those of `vmap` from the innermost outwards, `batch` how many evaluations there are by then on a device. `bound` says that the tables came mapped themselves, so that no other
-    program can do with them."""
+    those of `vmap` from the innermost outwards, `batch` how many evaluations there are by then on a device. `bound` says that
+    the tables came mapped themselves, so that no other program can do with them."""
 
     compilation: Compilation
     tables: Any
