@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stmlang.runtime.loading import load as load
     from stmlang.runtime.model import export as export
     from stmlang.runtime.open import OpenScan as OpenScan
+    from stmlang.runtime.sharded import ShardedScan as ShardedScan
     from stmlang.source.diagnostic import SpecError as SpecError
     from stmlang.source.diagnostic import StabilityWarning as StabilityWarning
 
@@ -40,6 +41,7 @@ __all__ = [
     "LoadedModel",
     "LoadedScan",
     "OpenScan",
+    "ShardedScan",
     "SpecError",
     "StabilityWarning",
     "__version__",
@@ -61,6 +63,7 @@ HOMES = {
     "LoadedModel": "stmlang.runtime.loaded_model",
     "LoadedScan": "stmlang.runtime.loaded",
     "OpenScan": "stmlang.runtime.open",
+    "ShardedScan": "stmlang.runtime.sharded",
     "SpecError": "stmlang.source.diagnostic",
     "StabilityWarning": "stmlang.source.diagnostic",
     "compile": "stmlang.runtime.compile",

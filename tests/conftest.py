@@ -16,8 +16,8 @@ from tests.helpers.compilation import AS_USERS, COMPILE
 
 # Before JAX is imported: no result may depend on whether it computes in 64 bits, and comparisons want to.
 os.environ.setdefault("JAX_ENABLE_X64", "1")
-# Two devices on every machine, so that what is spread over devices can be tested in the process; all else runs on the first.
-os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")
+# Eight devices on every machine, so that what is spread over devices can be tested in the process; all else runs on the first.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 # No plan may depend on what was measured on this machine before: there is no such folder.
 os.environ["STMLANG_CACHE"] = str(Path(tempfile.gettempdir()) / f"stmlang-tests-{os.getpid()}")
 # Most tests compile a program and run it once. `make test-as-users` has a part of them run what users run.

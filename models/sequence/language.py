@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from stmlang.lower.mesh_axes import rows_at
 from stmlang.models.blocks.passes import Mixer
 from stmlang.models.parts import Linear, Perceptron
 from stmlang.nn import RMSNorm
@@ -162,7 +163,7 @@ class LanguageModel(eqx.Module):
         return self._logits(x), state
 
     def _embedded(self, tokens: Int[Array, "*time"]) -> Float[Array, "*time dim"]:
-        return self.embed.weight[tokens].astype(self.dtype)
+        return rows_at(self.embed.weight, tokens).astype(self.dtype)
 
     def _logits(self, x: Float[Array, "*time dim"]) -> Float[Array, "*time vocabulary"]:
         weight = self.embed.weight if self.head is None else self.head.weight

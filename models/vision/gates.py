@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from stmlang.lower.mesh_axes import reshaped
 from stmlang.nn.leaves import parameter_shape
 from stmlang.nn.start import behind, normal, spread
 from stmlang.runtime.modules import equal, hash_of
@@ -69,11 +70,11 @@ class Gates(eqx.Module):
     def __call__(self, x: Float[Array, "*nodes dim"], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
         """Values by leaf, of the shapes that the compiled scan takes."""
         nodes, count = x.shape[:-1], prod(x.shape[:-1])
-        products = self._products(x.reshape(count, x.shape[-1]))
+        products = self._products(reshaped(x, (count, x.shape[-1])))
         values: dict[str, Array] = {}
         for name, bias in self.bias.items():
             if name in products:
-                values[name] = (products[name] + behind(bias, bias.ndim + 1)).reshape(shapes[name])
+                values[name] = reshaped(products[name] + behind(bias, bias.ndim + 1), shapes[name])
             else:
                 # A `param` has no nodes, which its shape tells.
                 lead = nodes if len(shapes[name]) > bias.ndim else ()
@@ -100,4 +101,4 @@ class Gates(eqx.Module):
             product = jnp.einsum("nws,wgs->nwg", shares, together, preferred_element_type=jnp.float32)
             pieces = jax.lax.split(product, [block.shape[1] for block in blocks], axis=2)
         named = zip(self.weight.items(), pieces, strict=True)
-        return {name: piece.reshape(len(x), *weight.shape[:-1]) for (name, weight), piece in named}
+        return {name: reshaped(piece, (len(x), *weight.shape[:-1])) for (name, weight), piece in named}

@@ -18,7 +18,9 @@ class Target:
     `matmul` and `vector` are flop/s (by data type, and in float32 for elementwise work), `bandwidth` bytes/s, `step_overhead`
     the seconds of one sequential `lax.scan` step, `op_overhead` of one dispatched operation, `product_overhead` of one matrix
     product among a batch of them, `compile_seconds` per program instruction, `memory` in bytes. `measured` is set where a
-    calibration filled the record in. `coefficients` are the platform's: what programs take, in multiples of these rates.
+    calibration filled the record in. `link_bandwidth` is bytes/s that a device is sent by another, `link_latency` the seconds
+    of a round of them: from data sheets, or assumed. `coefficients` are the platform's: what programs take, in multiples of
+    these rates.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Target:
     memory: int
     coefficients: Coefficients = field(compare=False, repr=False)
     measured: bool = False
+    link_bandwidth: float = 5 * GIGA
+    link_latency: float = 20e-6
 
 
 RECORDS = read_records()
@@ -66,6 +70,8 @@ A100 = Target(
     compile_seconds=20e-3,
     memory=80 * GIGA,
     coefficients=RECORDS["cuda"],
+    link_bandwidth=0.3 * TERA,  # NVLink of the third generation, one way
+    link_latency=10e-6,
 )
 H100 = Target(
     name="h100",
@@ -79,6 +85,8 @@ H100 = Target(
     compile_seconds=20e-3,
     memory=80 * GIGA,
     coefficients=RECORDS["cuda"],
+    link_bandwidth=0.45 * TERA,  # NVLink of the fourth
+    link_latency=10e-6,
 )
 H200 = replace(H100, name="h200", bandwidth=4.3 * TERA, memory=141 * GIGA)
 

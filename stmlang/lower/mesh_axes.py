@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 
 import jax
 import jax.core
-from jax.sharding import PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jaxtyping import Array
 
 T = TypeVar("T")
 
@@ -35,14 +36,43 @@ def alike(tree: T, *others: Any) -> T:
     return jax.tree.map(cast_to_all, tree) if axes else tree
 
 
-def made_of(operands: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> jax.core.ShapedArray:
-    """The type of an array that is made of operands of given types."""
+def made_of(operands: Sequence[Any], shape: tuple[int, ...], dtype: Any, lead: Sequence[Any] = ()) -> jax.core.ShapedArray:
+    """The type of an array that is made of operands of given types, whose first axes lie along `lead` of an explicit mesh."""
     axes = frozenset[str]().union(*(operand.mat.varying for operand in operands))
-    if not axes:
+    on_mesh = [operand for operand in operands if not operand.sharding.mesh.empty]
+    if not on_mesh:
         return jax.core.ShapedArray(shape, dtype)
-    varied = next(operand for operand in operands if operand.mat.varying)
-    sharding = varied.sharding.update(spec=PartitionSpec(*(None,) * len(shape)))
-    return jax.core.ShapedArray(shape, dtype, sharding=sharding, manual_axis_type=varied.mat.update(varying=axes))
+    like = next((operand for operand in on_mesh if operand.mat.varying), on_mesh[0])
+    sharding = like.sharding.update(spec=PartitionSpec(*lead, *(None,) * (len(shape) - len(lead))))
+    return jax.core.ShapedArray(shape, dtype, sharding=sharding, manual_axis_type=like.mat.update(varying=axes))
+
+
+def explicit_mesh(arrays: Sequence[Any]) -> AbstractMesh | None:
+    """The mesh of explicit axes that any of the arrays lies on, None where there is none."""
+    for array in arrays:
+        mesh = jax.typeof(array).sharding.mesh
+        if any(kind is AxisType.Explicit for kind in mesh.axis_types):
+            return mesh
+    return None
+
+
+def reshaped(array: Array, shape: Sequence[int]) -> Array:
+    """`array.reshape(shape)`, also where axes are merged and split at once while `jax.vmap` maps over an axis of an explicit
+    mesh: there JAX asks to be told how the result lies, which is along no axis but that one."""
+    sizes = tuple(shape)
+    sharding = jax.typeof(array).sharding
+    if explicit_mesh([array]) is None or any(axis is not None for axis in sharding.spec):
+        return array.reshape(sizes)
+    return jax.lax.reshape(array, sizes, out_sharding=sharding.update(spec=PartitionSpec(*(None,) * len(sizes))))
+
+
+def rows_at(table: Array, indices: Array) -> Array:
+    """`table[indices]`, likewise where indices are mapped over an axis of an explicit mesh."""
+    mesh = explicit_mesh([indices])
+    if mesh is None:
+        return table[indices]
+    spec = PartitionSpec(*jax.typeof(indices).sharding.spec, *(None,) * (table.ndim - 1))
+    return table.at[indices].get(out_sharding=NamedSharding(mesh, spec))
 
 
 def _varying(array: Any) -> frozenset[str]:

@@ -33,6 +33,7 @@ from stmlang.runtime.masks import require_mask, require_segments
 from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import node_shape, word
+from stmlang.runtime.sharded import ShardedScan
 from stmlang.runtime.signature import call_error, flag, jax_type, widest
 from stmlang.runtime.steps import require_advance
 from stmlang.runtime.stream import ScanStream
@@ -79,10 +80,11 @@ class ScanLayer(eqx.Module):
     `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches. Where
     its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it. An `op` that was compiled for
     `Lengths` fills up what it is given to one of few sizes, so that few programs are compiled. Where its graphs come at run
-    time, each call is given the scan on them: `layer(x, on=layer.op.at(batch))`, with features as `batch` lays them out.
+    time, each call is given the scan on them: `layer(x, on=layer.op.at(batch))`, with features as `batch` lays them out. Where its
+    nodes lie on several devices, so do those of `x` and `y`; there are no steps, and no masks.
     """
 
-    op: CompiledScan | OpenScan | GraphScan
+    op: CompiledScan | OpenScan | GraphScan | ShardedScan
     query: Projection
     key: Projection
     value: Projection
@@ -101,7 +103,7 @@ class ScanLayer(eqx.Module):
 
     def __init__(
         self,
-        op: CompiledScan | OpenScan | GraphScan,
+        op: CompiledScan | OpenScan | GraphScan | ShardedScan,
         dim: int,
         *,
         key: PRNGKeyArray,
@@ -308,7 +310,8 @@ class ScanLayer(eqx.Module):
         if not isinstance(op, GraphScan):
             if on is not None:
                 raise call_error("STM5202", f"scan `{op.scan.name}` has its topology already", help="leave `on` out")
-            return op if isinstance(op, CompiledScan) else op.at(nodes)
+            # A scan in pieces is called and asked like any other.
+            return cast(CompiledScan, op.at(nodes) if isinstance(op, (OpenScan, ShardedScan)) else op)
         if on is None:
             message = f"the graphs of scan `{op.scan.name}` come at run time, and none are given"
             raise call_error("STM5202", message, help="give the scan on a batch: `layer(x, on=layer.op.at(batch))`")

@@ -13,6 +13,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from stmlang.graph.shapes import index_size, several
+from stmlang.lower.mesh_axes import reshaped
 from stmlang.lower.tables import take
 from stmlang.nn.errors import require_array, require_names
 from stmlang.nn.start import behind, normal, spread
@@ -103,7 +104,7 @@ class Leaves(eqx.Module):
                 case "linear":
                     value = self._linear(leaf, products, tables)
                     value = value + behind(self.bias[leaf.name], value.ndim)
-                    values[leaf.name] = value.reshape(shapes[leaf.name])
+                    values[leaf.name] = reshaped(value, shapes[leaf.name])
                 case "param":
                     values[leaf.name] = self.constant[leaf.name]
                 case "given":
@@ -158,7 +159,9 @@ def products(features: Float[Array, "*sites features"], weights: Mapping[Key, Ar
     product = applied(together, features, 1, together.dtype)
     # Slices would do, but the derivative of each is as wide as all together.
     pieces = jax.lax.split(product, [prod(shape) for shape in shapes], axis=product.ndim - 1)
-    return {key: piece.reshape(*features.shape[:-1], *shape) for key, piece, shape in zip(weights, pieces, shapes, strict=True)}
+    return {
+        key: reshaped(piece, (*features.shape[:-1], *shape)) for key, piece, shape in zip(weights, pieces, shapes, strict=True)
+    }
 
 
 def applied(weight: Float[Array, "*out *in"], features: Float[Array, "*sites *in"], axes: int, dtype: DTypeLike) -> Array:

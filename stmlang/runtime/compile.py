@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Literal
 
 import jax
+from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
 from stmlang.compiler import Call, Request, facts_of, load
@@ -18,6 +19,7 @@ from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.lengths import Lengths, require_open
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import call_options, plain, search_path, settings, spec_text, target_name
+from stmlang.runtime.sharded import ShardedScan, shard_scan
 from stmlang.runtime.signature import call_error
 from stmlang.scan.sizes import unbound
 from stmlang.scan.topology import Runtime
@@ -36,9 +38,11 @@ def compile(
     config: Mapping[str, ConfigValue] | Settings | None = None,
     scan: str | None = None,
     tuned: bool = True,
+    mesh: Mesh | None = None,
+    shard: Mapping[str, str] | None = None,
     path: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     **sizes: int | float | Lengths,
-) -> CompiledScan | OpenScan | GraphScan:
+) -> CompiledScan | OpenScan | GraphScan | ShardedScan:
     """Compile a spec: `std:...`, a path, or the text itself.
 
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
@@ -50,6 +54,9 @@ def compile(
     folder, or several, where imports and graph files are looked for behind the folder of the file that names them, and before
     those of the environment variable STMLANG_PATH. What `stmlang tune` measured on this machine comes before what is predicted,
     unless `tuned` is off.
+
+    With `mesh` and `shard={"time": "x"}` the nodes of a chain or grid lie on several devices, along one of its axes and one
+    of the mesh's, which gives a `ShardedScan`.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others; with `time=stmlang.Lengths()` it is compiled for few sizes, to which it fills up what it is
@@ -68,6 +75,10 @@ def compile(
     require_open(checked, lengths)
     call = Call(kind, mode, memory_limit, number)
     request = Request(target, strategy, None if chosen is None else freeze(chosen), tuned, one_batch=not mapped)
+    if mesh is not None or shard is not None:
+        sharded = shard_scan(checked, call, request, mesh, shard)
+        _warn(sharded.facts)
+        return sharded
     if isinstance(checked.topology, Runtime):
         _warn(facts_of(checked))
         return GraphScan(checked, call, request)

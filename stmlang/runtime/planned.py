@@ -8,6 +8,9 @@ arguments of the derivative's rule are tracers that know the batch. They do not 
 between the two, as in `vmap(jit(grad(f)))`: there the program is the one of an unmapped call.
 
 The index tables of a program that is chosen for a batch are constants of it: only small ones may be.
+
+Where the batch lies along an axis of an explicit mesh, each device evaluates its share by itself, in `jax.shard_map`
+(`stmlang.runtime.shares`): states stay where they are, and a program meets no types with axes of meshes in them.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -17,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -28,23 +31,32 @@ from jaxtyping import Array
 
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
-from stmlang.lower.mesh_axes import alike, made_of
+from stmlang.lower.mesh_axes import alike, explicit_mesh, made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.compilation import Compilation
+from stmlang.runtime.shares import Names, in_shares, lead_of, share_of
 from stmlang.scan.expression import InputRef, inside
 
 Axes = tuple[int | None, ...]
 
 
+class Mapped(NamedTuple):
+    """One `vmap`: the axis of every operand, the name of the mesh axis that a caller spreads it over, and the axes of an
+    explicit mesh along which the batch lies already."""
+
+    axes: Axes
+    spread: Any
+    lies: Names
+
+
 @dataclass(frozen=True)
 class ScanCall:
     """Everything static of a call. `tables` and `arguments` are the structures of its operands: index tables first, then
-    inputs, gates, the initial state, mask and segments. `scaled` asks for the final state at the scan's own scale. `maps` has,
-    for each `vmap` from the innermost outwards, the axis of every operand and the name of the mesh axis that it is spread over;
-    `batch` is how many evaluations there are by then. `bound` says that the tables came mapped themselves, so that no other
-    program can do with them."""
+    inputs, gates, the initial state, mask and segments. `scaled` asks for the final state at the scan's own scale. `maps` are
+    those of `vmap` from the innermost outwards, `batch` how many evaluations there are by then on a device. `bound` says that
+    the tables came mapped themselves, so that no other program can do with them."""
 
     compilation: Compilation
     tables: Any
@@ -52,7 +64,7 @@ class ScanCall:
     return_state: bool
     masked: bool
     scaled: bool = False
-    maps: tuple[tuple[Axes, Any], ...] = ()
+    maps: tuple[Mapped, ...] = ()
     batch: Any = 1
     bound: bool = False
 
@@ -87,7 +99,7 @@ def call_scan(
     call = ScanCall(compilation, tables_structure, structure, return_state, masked, scaled)
     operands = [*held, *leaves]
     known = evaluate_cache_size() if on(CACHE) else 0
-    again = compilation.request is not None
+    again = compilation.request is not None or explicit_mesh(operands) is not None
     results = _scan_call.bind(*map(_array, operands), call=call) if again else _evaluate(call, *operands)
     if on(CACHE) and not isinstance(results[0], Tracer):
         origin = "compiled before" if evaluate_cache_size() == known else "compiled now"
@@ -117,9 +129,9 @@ def _evaluate(call: ScanCall, *operands: Any) -> list[Array]:
         return jax.tree.leaves(run(program, tables, inputs, gates, initial, call.return_state, mask, segments, call.scaled))
 
     function: Callable[..., list[Array]] = single
-    for axes, spread in call.maps:
+    for axes, spread, _ in call.maps:
         function = jax.vmap(function, in_axes=axes, spmd_axis_name=spread)
-    return function(*operands)
+    return in_shares(function, call.maps, operands)
 
 
 def evaluate_cache_size() -> int:
@@ -137,16 +149,19 @@ def _apply(*operands: Any, call: ScanCall) -> list[Array]:
 
 def _abstract(*operands: Any, call: ScanCall) -> list[Any]:
     shapes = [jax.ShapeDtypeStruct(operand.shape, operand.dtype) for operand in operands]
-    outs = cast(list[Any], jax.eval_shape(partial(_evaluate, call), *shapes))
-    return [made_of(operands, out.shape, out.dtype) for out in outs]
+    local = replace(call, maps=tuple(each._replace(lies=()) for each in call.maps))
+    outs = cast(list[Any], jax.eval_shape(partial(_evaluate, local), *shapes))
+    return [made_of(operands, out.shape, out.dtype, lead_of(call.maps)) for out in outs]
 
 
 def _batch(axis_data: Any, operands: Sequence[Any], axes: Sequence[Any], *, call: ScanCall) -> tuple[Any, Any]:
     mapped = any(axis is not None for axis in axes)
     if mapped:
         bound = call.bound or any(axis is not None for axis in axes[: call.held])
-        maps = (*call.maps, (tuple(axes), axis_data.spmd_name))
-        call = replace(call, maps=maps, batch=call.batch * axis_data.size, bound=bound)
+        lies = tuple(axis_data.explicit_mesh_axis or ())
+        share = share_of(axis_data.size, lies, operands)
+        maps = (*call.maps, Mapped(tuple(axes), axis_data.spmd_name, lies))
+        call = replace(call, maps=maps, batch=call.batch * share, bound=bound)
     results = _scan_call.bind(*operands, call=call)
     return results, [0 if mapped else None] * len(results)
 

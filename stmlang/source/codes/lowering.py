@@ -187,4 +187,23 @@ LOWERING: dict[str, tuple[str, str]] = {
         "finding of another version",
         "The finding was saved in a format that this installation cannot read, or is one of a check that it does not have.",
     ),
+    "STM5601": (
+        "mesh that cannot share a scan",
+        "`shard` maps one axis of a chain or grid to an axis of `mesh`, a `jax.sharding.Mesh`. Both are given, or none.",
+    ),
+    "STM5602": (
+        "dimension that the topology lacks",
+        "A scan is shared along one axis of its chain or grid, by the axis's name, which has at least as many nodes as the "
+        "mesh has devices along its own.",
+    ),
+    "STM5603": (
+        "scan that cannot be shared between devices",
+        "Each device evaluates its piece as a scan of its own. Gates that ask for a `neighbour` would see a border where the "
+        "scan was cut, and graphs cross wherever they are cut.",
+    ),
+    "STM5604": (
+        "call that a shared scan does not take",
+        "A scan that is shared between devices is called as a whole, with initial and final states, without a mask and without "
+        "segments.",
+    ),
 }
