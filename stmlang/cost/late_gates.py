@@ -14,8 +14,13 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from stmlang.cost.problem import Problem
+from stmlang.facts.factored import Factored, factored_value
+from stmlang.facts.overwriting import is_key
+from stmlang.facts.rewrite import small
+from stmlang.facts.terms import PAIRS
 from stmlang.scan.clauses import clause_for
 from stmlang.scan.expression import (
+    PORT_INDICES,
     Apply,
     Expr,
     GateRef,
@@ -38,7 +43,26 @@ WORTH = 2
 """An expression is left to the nodes where it has so many times the numbers of all that it is made of; one that is as large as
 the state already where it has as many, since it is used within one loop over the state."""
 
-AtPort = Expr | None
+
+@dataclass(frozen=True, slots=True)
+class Erasing:
+    """A gate that is never made as a matrix, `scale * (eye - strength * u u^T)` on the state axis `index`: `u` has that index,
+    `strength` none of a state and `scale` none of this axis, where it may act elementwise on the others. `scale` is None where
+    it is one, `u` where it is the key that values are written under."""
+
+    index: Index
+    scale: Expr | None
+    strength: Expr
+    u: Expr | None
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        return tuple(expr for expr in (self.scale, self.strength, self.u) if expr is not None)
+
+
+Written = Expr | None
+"""What a source or the direct gate is at a port, as in `AtPort`."""
+AtPort = Expr | Erasing | None
 """What a gate is where a port is still to be picked of its free indices; None where it is zero by the equations."""
 
 
@@ -54,20 +78,23 @@ class LateGates:
     early: Mapping[str, Expr]
     late: Mapping[str, Expr]
     held: int
-    source: tuple[AtPort, ...]
+    source: tuple[Written, ...]
     transition: tuple[tuple[AtPort, ...], ...]
     mark: tuple[AtPort, ...]
-    direct: AtPort
+    direct: Written
     adds_direct: bool
 
     @property
     def distinct(self) -> tuple[Expr, ...]:
-        """The gates' expressions, each once."""
+        """The gates' expressions, each once, of those that erase the ones that they are made of."""
         return _distinct([*self.source, *(gate for row in self.transition for gate in row), *self.mark, self.direct])
 
 
 def _distinct(gates: Iterable[AtPort]) -> tuple[Expr, ...]:
-    return tuple(dict.fromkeys(gate for gate in gates if gate is not None))
+    def values(gate: AtPort) -> tuple[Expr, ...]:
+        return gate.values if isinstance(gate, Erasing) else () if gate is None else (gate,)
+
+    return tuple(dict.fromkeys(expr for gate in gates for expr in values(gate)))
 
 
 def late_gates(problem: Problem) -> LateGates:
@@ -76,22 +103,31 @@ def late_gates(problem: Problem) -> LateGates:
     names = [port.name for port in ports(scan.topology)]
     every = range(len(names))
 
-    def at(name: str, chosen: Mapping[Index, int]) -> AtPort:
+    def clause(name: str, chosen: Mapping[Index, int]) -> tuple[Gate, int] | None:
         gate = scan.gate(name)
         number = clause_for(gate, {index: names[port] for index, port in chosen.items()})
         assert number is not None
         value = gate.clauses[number].value
-        return None if isinstance(value, Number) and value.value == 0 else cutter.clause(gate, number)
+        return None if isinstance(value, Number) and value.value == 0 else (gate, number)
+
+    def written(name: str, chosen: Mapping[Index, int]) -> Written:
+        entry = clause(name, chosen)
+        return None if entry is None else cutter.clause(*entry)
+
+    def applied(name: str, chosen: Mapping[Index, int]) -> AtPort:
+        entry = clause(name, chosen)
+        return None if entry is None else cutter.erasing(*entry) or cutter.clause(*entry)
 
     def turn(out: int, into: int) -> AtPort:
         facts = problem.facts
         allowed = facts is None or bool(facts.bounds.allowed[out, into])
-        return at("transition", {"out": out, "in": into}) if allowed else None
+        return applied("transition", {"out": out, "in": into}) if allowed else None
 
-    source, mark = tuple(at("source", {"out": port}) for port in every), tuple(at("mark", {"in": port}) for port in every)
+    source = tuple(written("source", {"out": port}) for port in every)
+    mark = tuple(applied("mark", {"in": port}) for port in every)
     transition = tuple(tuple(turn(out, into) for into in every) for out in every)
     adds_direct = scan.track == 1 and (len(scan.directions) == 1 or not adds_direct_once(scan))
-    direct = at("direct", {}) if adds_direct else None
+    direct = written("direct", {}) if adds_direct else None
     early, late = cutter.used(_distinct([*source, *(gate for row in transition for gate in row), *mark, direct]))
     held = sum(map(cutter.numbers, early.values()))
     return LateGates(early, late, held, source, transition, mark, direct, adds_direct)
@@ -100,8 +136,8 @@ def late_gates(problem: Problem) -> LateGates:
 @dataclass
 class _Cutter:
     """Cuts expressions. `names` are those of the values that it has cut off, `late` holds what gates are at a node. What is
-    known of the scan's expressions is kept by identity; gates are looked at in the order of their dependence, so that nothing
-    follows a reference."""
+    known of expressions is kept by identity, those of the scan and of the forms; gates are looked at in the order of their
+    dependence, so that nothing follows a reference."""
 
     problem: Problem
     names: dict[Expr, str] = field(default_factory=dict[Expr, str])
@@ -109,6 +145,7 @@ class _Cutter:
     _gates: dict[str, Expr] = field(default_factory=dict[str, Expr])
     _fewest: dict[int, int] = field(default_factory=dict[int, int])
     _varying: dict[int, bool] = field(default_factory=dict[int, bool])
+    _forms: dict[tuple[str, int], Factored | None] = field(default_factory=dict[tuple[str, int], Factored | None])
 
     def __post_init__(self) -> None:
         for gate in self.problem.scan.gates:
@@ -117,8 +154,25 @@ class _Cutter:
             if _is_plain(gate):
                 self._gates[gate.name] = self._named(gate)
 
+    def erasing(self, gate: Gate, number: int) -> Erasing | None:
+        """One of a gate's clauses by what it erases; None where it has another form."""
+        form, key = self._form(gate, number), PAIRS[0][0]
+        if form is None:
+            return None
+        scale = None if isinstance(form.scale, Number) and form.scale.value == 1 else self._cut(form.scale)
+        u = None if form.pair[0] == key and is_key(self.problem.scan, form.u) else self._cut(form.u)
+        return Erasing(form.pair[0], scale, self._cut(form.strength), u)
+
+    def _form(self, gate: Gate, number: int) -> Factored | None:
+        """A clause as a number on the diagonal and what is erased, where nothing else mixes the entries of a state."""
+        if (gate.name, number) not in self._forms:
+            value, known = gate.clauses[number].value, {other.name: other for other in self.problem.scan.gates}
+            form = factored_value(value, known) if small(value) else None
+            self._forms[gate.name, number] = None if form is None or not _erases(form) else form
+        return self._forms[gate.name, number]
+
     def clause(self, gate: Gate, number: int) -> Expr:
-        """One of a gate's clauses."""
+        """One of a gate's clauses, as an expression."""
         return self._gates[gate.name] if gate.name in self._gates else self._cut(gate.clauses[number].value)
 
     def used(self, gates: Iterable[Expr]) -> tuple[dict[str, Expr], dict[str, Expr]]:
@@ -211,6 +265,17 @@ class _Cutter:
                 return any(self._varies(clause.value) for clause in self.problem.scan.gate(name).clauses)
             case _:
                 return False
+
+
+def _erases(form: Factored) -> bool:
+    """Whether a form is all that mixes the entries of a state."""
+    own = form.pair[0]
+    elementwise = {pair[0] for pair in PAIRS} - {own}
+    return (
+        set(free_indices(form.scale)) <= {*PORT_INDICES, *elementwise}
+        and set(free_indices(form.strength)) <= set(PORT_INDICES)
+        and set(free_indices(form.u)) <= {*PORT_INDICES, own}
+    )
 
 
 def _is_plain(gate: Gate) -> bool:

@@ -5,24 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jaxtyping import Array, Float
 
+from stmlang.scan.expression import Index
+
 Values = Mapping[str, Array]
-AtPort = Float[Array, "head direction *state"] | None
+Gate = Float[Array, "head direction *state"]
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=("scale", "strength", "u"), meta_fields=("index",))
+@dataclass(frozen=True)
+class Erasure:
+    """The matrix `scale * (eye - strength * u u^T)` on the state axis `index`, by its parts, which are laid out as gates: `u`
+    along that axis, `strength` one number, `scale` elementwise on the other axes. `scale` is None where it is one, `u` where it
+    is the node's key."""
+
+    index: Index
+    scale: Gate | None
+    strength: Gate
+    u: Gate | None
+
+
+Written = Gate | None
+AtPort = Gate | Erasure | None
 """None where a gate is zero by the equations."""
+G = TypeVar("G", bound=AtPort)
 
 
 class NodeGates(NamedTuple):
     """The gates of one node of a regular topology, port by port: `transition[out][in]`. Axes of size one broadcast. Gates that
-    are the same by the equations are one array."""
+    are the same by the equations are one object."""
 
-    source: tuple[AtPort, ...]
+    source: tuple[Written, ...]
     transition: tuple[tuple[AtPort, ...], ...]
     mark: tuple[AtPort, ...]
-    direct: AtPort
+    direct: Written
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=("nodes", "shared"), meta_fields=("at", "adds_direct"))
@@ -60,15 +80,16 @@ def _at_lanes(
     values: Values,
     shared: Values,
 ) -> NodeGates:
-    """The gates of a node. Those that are one array stay one."""
+    """The gates of a node. Those that are one object stay one."""
     gates = at(*({name: apart(array) for name, array in arrays.items()} for arrays in (values, shared)))
-    lanes: dict[int, Array] = {}
+    lanes: dict[int, Any] = {}
 
-    def each(gate: AtPort) -> AtPort:
-        if gate is None:
-            return None
+    def laid(array: Array) -> Array:
+        return merged(array, 0)
+
+    def each(gate: G) -> G:
         if id(gate) not in lanes:
-            lanes[id(gate)] = merged(gate, 0)
+            lanes[id(gate)] = jax.tree.map(laid, gate)
         return lanes[id(gate)]
 
     return NodeGates(

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from stmlang.lower.contractions import contract
 from stmlang.lower.gates import apply_gate, elementwise
-from stmlang.lower.node_gates import AtPort, NodeGates, Values
+from stmlang.lower.node_gates import AtPort, Erasure, Gate, NodeGates, Values, Written
 from stmlang.lower.node_loop import States, node_loop
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import EdgeStates
@@ -82,13 +82,13 @@ def _node(at: Any, shared: Values, node: Nodes, states: States) -> tuple[States,
     terms: dict[Term, Array] = {}
     sums: dict[tuple[Term, ...], Array] = {}
 
-    def total(applied: Sequence[AtPort], written: AtPort, like: Array) -> Array:
+    def total(applied: Sequence[AtPort], written: Written, like: Array) -> Array:
         own = [(id(gate), port) for port, gate in enumerate(applied) if gate is not None]
         added: tuple[Term, ...] = (*own, *([] if written is None else [(id(written), None)]))
         if added not in sums:
             for port, gate in enumerate(applied):
                 if gate is not None and (id(gate), port) not in terms:
-                    terms[id(gate), port] = _applied(gate, states[port])
+                    terms[id(gate), port] = _applied(gate, states[port], node.key)
             if written is not None and (id(written), None) not in terms:
                 terms[id(written), None] = _written(written, node.key, node.value, like.shape[-3])
             summands = [terms[term] for term in added]
@@ -103,11 +103,24 @@ def _node(at: Any, shared: Values, node: Nodes, states: States) -> tuple[States,
 # which XLA's CPU backend does several times faster than a sum over the last axis.
 
 
-def _applied(gate: Float[Array, "head direction *state"], state: Array) -> Array:
-    """A gate applied to a state."""
+def _applied(gate: Gate | Erasure, state: Array, key: Array) -> Array:
+    """A gate applied to a state, at a node with this key."""
+    if isinstance(gate, Erasure):
+        return _erased(gate, state, key)
     if any(size > 1 for size in gate.shape[gate.ndim - STATE_AXES + 1 :: 2]):
         return apply_gate(gate, state)
     return _along_rows(elementwise(gate), state.shape[-1]) * state
+
+
+def _erased(gate: Erasure, state: Float[Array, "head direction track key value"], key: Array) -> Array:
+    """`scale * (C - strength * u (u . C))`, `u` along one axis of the state."""
+    letter = gate.index[0]
+    u = key if gate.u is None else gate.u.reshape(*gate.u.shape[:2], -1)
+    strength = gate.strength.reshape(*gate.strength.shape[:2], 1)
+    rest = "tkv".replace(letter, "")
+    held = contract(f"...{letter},...tkv->...{rest}", u, state)
+    left = state - contract(f"...{letter},...{rest}->...tkv", strength * u, held)
+    return left if gate.scale is None else _along_rows(elementwise(gate.scale), state.shape[-1]) * left
 
 
 def _written(source: Float[Array, "head direction *state"], key: Array, value: Array, track: int) -> Array:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.facts import RankOne
+from stmlang.facts.overwriting import DeltaRule
 from stmlang.lower.operands import Factors, Operands, factored, ragged_operands, regular_operands
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.values import Environment, Frame
@@ -43,16 +44,18 @@ def direction_inputs(
     mask: Mask | None = None,
     segments: Segments | None = None,
     scales: Float[Array, "direction *scale"] | None = None,
+    rule: DeltaRule | None = None,
 ) -> list[DirectionInputs]:
     """Gates evaluated and laid out for every bundle. `inputs` are q, k, v as the caller gives them. On regular topologies a
     `mask` says which nodes count, and `segments` by equal numbers which see each other. `scales` are logarithms of those at
-    which states enter a scan that has a scale of its own, one if None.
+    which states enter a scan that has a scale of its own, one if None. `rule` is for those who want the form of the delta rule
+    where the strategy does not ask for it.
 
     Whatever their data types, arguments are converted here, once for all bundles: where each bundle did so for itself, its part
     of a gradient would be rounded before parts are added up.
     """
     inputs, gates = accumulated(program, inputs), accumulated(program, gates)
-    scan, dag = program.scan, program.dag
+    scan, dag, rule = program.scan, program.dag, rule or program.delta_rule
     regular = dag.regular is not None
     if mask is not None:
         inputs, gates = filled(inputs, mask), leaves_with_nodes(scan, gates, mask)
@@ -80,9 +83,9 @@ def direction_inputs(
                 operands = operands._replace(transition=jnp.take(operands.transition, bundle.line, axis=2))
         if program.rank_one is not None:
             operands = operands._replace(factors=_factors(program, program.rank_one, gate_context, environment))
-        if program.delta_rule is not None:
+        if rule is not None:
             edges, lines = dag.edge_count, dag.line_rows
-            forms = deltas(gate_context, environment, program.delta_rule, nodes, edges, lines, bundle.line)
+            forms = deltas(gate_context, environment, rule, nodes, edges, lines, bundle.line)
             operands = operands._replace(deltas=forms)
         if own is not None and operands.local is None:
             operands = passing(operands, own)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from stmlang.cost.late_gates import LateGates
+from stmlang.cost.late_gates import Erasing, LateGates
 from stmlang.lower.gates import straight
-from stmlang.lower.node_gates import AtPort, LocalGates, NodeGates, Values
+from stmlang.lower.node_gates import AtPort, Erasure, Gate, LocalGates, NodeGates, Values, Written
 from stmlang.lower.operands import STATE_AXES, flip, matrix_axes
 from stmlang.lower.values import Environment, Frame, Value, pick
 from stmlang.program.expressions import Context, expression
@@ -66,33 +68,54 @@ def _at_node(frame: Frame, late: LateGates, values: Values, shared: Values) -> N
     for name, expr in late.late.items():
         leaves[name] = expression(context, {}, expr)
     arrays = {expr: expression(context, {}, expr).array for expr in late.distinct}
-    gates: dict[tuple[Expr, int, int, tuple[Index, ...], str, int | None], Array] = {}
+    gates: dict[Hashable, Gate | Erasure] = {}
 
-    def at(name: str, expr: Expr | None, out: int = 0, into: int = 0) -> AtPort:
-        """A gate at a port. What is the same at two ports, or in two gates, is one array."""
+    def at(name: str, expr: Expr | Erasing | None, out: int = 0, into: int = 0) -> AtPort:
+        """A gate at a port. What is the same at two ports, or in two gates, is one object."""
         if expr is None:
             return None
-        array, matrices, entering = arrays[expr], matrix_axes(frame, name), into
-        out, into = min(out, array.shape[frame.axis("out")] - 1), min(into, array.shape[frame.axis("in")] - 1)
         idle = "" if OWN not in values else "passes" if name == "transition" and frame.site_axes == 1 else "stops"
         shut = CLOSED in values and name in ("transition", "mark")
-        entry = (expr, out, into, matrices, idle, entering if shut else None)
+        made = expr.values if isinstance(expr, Erasing) else (expr,)
+        places = [(_port(frame, arrays[each], "out", out), _port(frame, arrays[each], "in", into)) for each in made]
+        matrices = () if isinstance(expr, Erasing) else matrix_axes(frame, name)
+        entry = (expr, tuple(places), matrices, idle, into if shut else None)
         if entry not in gates:
-            picked = pick(pick(array, frame.axis("out"), out), frame.axis("in"), into)
-            gate = _whole_matrices(frame, matrices, picked)
-            gate = gate.reshape(*gate.shape[frame.site_axes : frame.site_axes + 2], *gate.shape[gate.ndim - STATE_AXES :])
+            picked = [_picked(frame, matrices, arrays[each], *place) for each, place in zip(made, places, strict=True)]
+            gate = _erasure(expr, dict(zip(made, picked, strict=True))) if isinstance(expr, Erasing) else picked[0]
             gate = _where_own(gate, values[OWN], idle) if idle else gate
-            gates[entry] = _where_open(gate, values[CLOSED][..., entering]) if shut else gate
+            gates[entry] = _where_open(gate, values[CLOSED][..., into]) if shut else gate
         return gates[entry]
 
+    def written(name: str, expr: Expr | None, out: int = 0) -> Written:
+        gate = at(name, expr, out)
+        assert not isinstance(gate, Erasure)
+        return gate
+
     return NodeGates(
-        tuple(at("source", expr, out=port) for port, expr in enumerate(late.source)),
+        tuple(written("source", expr, port) for port, expr in enumerate(late.source)),
         tuple(
             tuple(at("transition", expr, out, into) for into, expr in enumerate(row)) for out, row in enumerate(late.transition)
         ),
         tuple(at("mark", expr, into=port) for port, expr in enumerate(late.mark)),
-        at("direct", late.direct),
+        written("direct", late.direct),
     )
+
+
+def _port(frame: Frame, array: Array, index: Index, port: int) -> int:
+    """Which entry of a value is that of a port: the first one where it is the same at all of them."""
+    return min(port, array.shape[frame.axis(index)] - 1)
+
+
+def _picked(frame: Frame, matrices: tuple[Index, ...], array: Array, out: int, into: int) -> Gate:
+    """The entry of a value at two ports, `(head, direction, *state)`."""
+    picked = _whole_matrices(frame, matrices, pick(pick(array, frame.axis("out"), out), frame.axis("in"), into))
+    return picked.reshape(*picked.shape[frame.site_axes : frame.site_axes + 2], *picked.shape[picked.ndim - STATE_AXES :])
+
+
+def _erasure(form: Erasing, gates: Mapping[Expr, Gate]) -> Erasure:
+    scale, u = (None if expr is None else gates[expr] for expr in (form.scale, form.u))
+    return Erasure(form.index, scale, gates[form.strength], u)
 
 
 def _whole_matrices(frame: Frame, matrices: tuple[Index, ...], array: Array) -> Array:
@@ -103,15 +126,26 @@ def _whole_matrices(frame: Frame, matrices: tuple[Index, ...], array: Array) -> 
     return array
 
 
-def _where_open(gate: Array, closed: Array) -> Array:
-    """A gate `(head, direction, *state)` that is zero where the port that it takes from is closed, `(1, direction)`."""
-    return jnp.where(closed.reshape(*closed.shape, *(1,) * STATE_AXES) > 0, jnp.zeros((1,) * gate.ndim, gate.dtype), gate)
+def _where_open(gate: Gate | Erasure, closed: Array) -> Gate | Erasure:
+    """A gate that is zero where the port that it takes from is closed, `(1, direction)`."""
+    return _zero_where(closed.reshape(*closed.shape, *(1,) * STATE_AXES) > 0, gate)
 
 
-def _where_own(gate: Array, own: Array, idle: str) -> Array:
-    """A gate `(head, direction, *state)` that, where a node is not a direction's own, is zero or passes the state as it is."""
+def _zero_where(absent: Array, gate: Gate | Erasure) -> Gate | Erasure:
+    if isinstance(gate, Erasure):
+        scale = jnp.ones_like(gate.strength) if gate.scale is None else gate.scale
+        return replace(gate, scale=jnp.where(absent, 0, scale))
+    return jnp.where(absent, jnp.zeros((1,) * gate.ndim, gate.dtype), gate)
+
+
+def _where_own(gate: Gate | Erasure, own: Array, idle: str) -> Gate | Erasure:
+    """A gate that, where a node is not a direction's own, is zero or passes the state as it is."""
     own = own > 0
+    whole = own.reshape(*own.shape, *(1,) * STATE_AXES)
     if idle == "stops":
-        return jnp.where(own.reshape(*own.shape, *(1,) * STATE_AXES), gate, jnp.zeros((1,) * gate.ndim, gate.dtype))
+        return _zero_where(~whole, gate)
+    if isinstance(gate, Erasure):
+        scale = None if gate.scale is None else jnp.where(whole, gate.scale, 1)
+        return replace(gate, scale=scale, strength=jnp.where(whole, gate.strength, 0))
     by_direction = jnp.broadcast_to(jnp.swapaxes(gate, 0, 1), (own.shape[1], gate.shape[0], *gate.shape[2:]))
     return jnp.swapaxes(straight(~own[0], by_direction), 0, 1)

@@ -16,12 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from stmlang.facts.overwriting import delta_rule
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import Rows
 from stmlang.graph.walk import walk
+from stmlang.lower.contractions import contract
 from stmlang.lower.gates import apply_along, read_at_ports, write_at_ports
 from stmlang.lower.mesh_axes import alike
-from stmlang.lower.operands import Operands
+from stmlang.lower.operands import STATE_AXES, Delta, Operands
 from stmlang.lower.sites import leaf_site
 from stmlang.lower.tables import PAD, Indices, take
 from stmlang.lower.values import LineEdges, Sites
@@ -183,7 +185,8 @@ def run_node(
     Steps behind the last node give zero and change nothing."""
     tables, state, inputs, gates = alike((tables, state, inputs, gates))
     at = place(tables, program.dag, state.step)
-    lanes = direction_inputs(program, [Bundle(sites_of(tables, at), None, None)], inputs, gates)
+    star_tables = [Bundle(sites_of(tables, at), None, None)]
+    lanes = direction_inputs(program, star_tables, inputs, gates, rule=delta_rule(program.scan))
     operands = lanes[0].operands
     slots = jnp.where(at.enters, jnp.take(tables.slot, at.into, mode="clip"), PAD)
     entering = take(jnp.asarray(state.edges, program.accumulator), slots, 0)
@@ -203,13 +206,42 @@ def _recurrence(
 ) -> tuple[Float[Array, "head out track key value"], Float[Array, "head *read value"]]:
     """The states that leave a node, and what it reads."""
     into, out = len(at.enters), len(at.leaves)
-    source, transition, mark = (gate[0] for gate in (operands.source, operands.transition, operands.mark))
+    source, mark = operands.source[0, :, into : into + out], operands.mark[0, :, :into]
     query, key, value = (array[0] for array in operands.inputs)
-    passed = transition.reshape(transition.shape[0], out, into, *transition.shape[2:])
+    forms = operands.deltas
+    passed = operands.transition if forms is None else _scales(forms.transition, operands.transition, (out * into,))
+    passed = passed[0].reshape(passed.shape[1], out, into, *passed.shape[3:])
     passed = _where(at.leaves[:, None] & at.enters[None, :], passed)
-    written = write_at_ports(_where(at.leaves, source[:, into : into + out]), key[:, 0], value[:, 0], entering.shape[2])
-    leaving = apply_along(jnp.swapaxes(passed, 1, 2), entering) + written
-    return leaving, read_at_ports(_where(at.enters, mark[:, :into]), query[:, 0], entering)
+    carried, query = apply_along(jnp.swapaxes(passed, 1, 2), entering), query[:, 0]
+    if forms is not None:
+        erased = _erased(forms.transition, key[:, 0])
+        carried = carried - contract("hk,h...tv->h...tkv", erased.weighted, contract("hk,h...tkv->h...tv", erased.u, carried))
+        if forms.mark is not None:
+            erased, mark = _erased(forms.mark, key[:, 0]), _scales(forms.mark, operands.mark, (into,))[0]
+            query = query - contract("h...,hk->h...k", contract("h...k,hk->h...", query, erased.weighted), erased.u)
+    written = write_at_ports(_where(at.leaves, source), key[:, 0], value[:, 0], entering.shape[2])
+    return carried + written, read_at_ports(_where(at.enters, mark), query, entering)
+
+
+class Erased(NamedTuple):
+    """What a gate of the delta rule takes away, `weighted u^T`, where `weighted` is `strength * u`."""
+
+    u: Float[Array, "head key"]
+    weighted: Float[Array, "head key"]
+
+
+def _erased(form: Delta, key: Float[Array, "head key"]) -> Erased:
+    u = key if form.u is None else form.u[0, :, 0]
+    return Erased(u, form.strength[0] * u)
+
+
+def _scales(form: Delta, gate: Array, sites: tuple[int, ...]) -> Float[Array, "direction head *sites *read *state"]:
+    """The scale of a form, laid out as its gate but without state axes; one where it has none."""
+    lead = (*gate.shape[:2], *sites)
+    terms = gate.shape[3 : gate.ndim - STATE_AXES]
+    scale = jnp.ones(lead, gate.dtype) if form.scale is None else form.scale[:, :, : sites[0]]
+    scale = jnp.broadcast_to(scale, lead).reshape(*lead, *(1 for _ in terms))
+    return jnp.broadcast_to(scale, (*lead, *terms)).reshape(*lead, *terms, *(1,) * STATE_AXES)
 
 
 def _where(own: Bool[Array, "*edges"], gate: Float[Array, "head *edges *state"]) -> Array:

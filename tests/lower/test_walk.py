@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.cost.late_gates import Erasing
 from stmlang.fuzz.generators import random_arguments
 from stmlang.runtime.measure import scan_program
 from tests.helpers.calls import as_tree, differentiated, error
@@ -97,3 +98,69 @@ def test_the_program_does_not_grow_with_the_size() -> None:
         return gradient.lower(q, gates).as_text().count(" = ")
 
     assert count(8) == count(64)
+
+
+GATED = "    strength = given()\n    scale = given()\n    source = given()\n"
+ERASING = {
+    "the key": (
+        "chain(t = 7)",
+        GATED + "    transition[key, key'] = scale * (eye[key, key'] - strength * k[key] * k[key'])\n    read after\n",
+    ),
+    "another vector": (
+        "chain(t = 6)",
+        GATED + "    u[key] = given()\n    transition[key, key'] = eye[key, key'] - strength * u[key] * u[key']\n" + BOTH,
+    ),
+    "and a decay of the value": (
+        "chain(t = 5)",
+        GATED
+        + "    a[value] = given()\n"
+        + "    transition[key, key', value] = a[value] * (eye[key, key'] - strength * k[key] * k[key'])\n",
+    ),
+    "at each port its own": (
+        "grid(rows = 3, cols = 2)",
+        "    b[out] = given()\n    u[in, key] = given()\n    scale[out, in] = given(low = -0.5, high = 0.5)\n"
+        "    source[out] = given()\n"
+        "    transition[out, in, key, key'] = scale * (eye[key, key'] - b[out] * u[in, key] * u[in, key'])\n"
+        "    mark[in, key, key'] = eye[key, key'] - u[in, key] * u[in, key']\n    direct = given()\n" + ALL,
+    ),
+    "tracks": (
+        "chain(t = 5)",
+        "    n[track] = given()\n    source[track] = given()\n    mark[track] = given()\n"
+        "    transition[track, track'] = eye[track, track'] - 2 * n[track] * n[track']\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERASING)
+def test_what_is_erased_is_never_a_matrix(name: str) -> None:
+    """Gates `scale * (eye - strength * u u^T)`, scales of 0, 1 and -1 and strengths of 2 among them, value and gradient."""
+    topology, body = ERASING[name]
+    sizes = {"track": 3} if name == "tracks" else {}
+    op, simple = (compiled(body + NONE, topology, every, **sizes) for every in (2, None))
+    assert op.compilation.program.late is not None
+    assert all(isinstance(gate, Erasing) for row in op.compilation.program.late.transition for gate in row)
+    q, k, v, gates, initial = as_tree(random_arguments(op, 0, "exact"))
+    rng = np.random.default_rng(0)
+    for leaf, values in (("strength", (0.0, 1.0, 2.0)), ("scale", (0.0, 1.0, -1.0))):
+        if leaf in gates and op.dag.ports == ("t",):
+            gates[leaf] = rng.choice(values, np.shape(gates[leaf]))
+    tree = (q, k, v, gates, initial)
+    ones = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), jax.eval_shape(lambda: op(*tree, return_state=True)))
+    close(*(jax.jit(differentiated(one, ones))(tree) for one in (op, simple)))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_what_is_erased_at_masked_nodes_and_between_segments(masked: bool) -> None:
+    """A node that is left out passes a chain's state as it is; nothing is passed into a new segment."""
+    topology, body = ERASING["the key"]
+    op, simple = (compiled(body + NONE, topology, every) for every in (2, None))
+    q, k, v, gates, _ = as_tree(random_arguments(op, 0))
+    options: dict[str, Any] = {"mask": jnp.asarray([True, False, True, True, False, True, True])}
+    if not masked:
+        options = {"segments": jnp.asarray([0, 0, 1, 2, 2, 2, 3])}
+    close(
+        *(
+            jax.jit(jax.value_and_grad(lambda k, one=one: jnp.sum(one(q, k, v, gates, **options) ** 2)))(k)
+            for one in (op, simple)
+        )
+    )

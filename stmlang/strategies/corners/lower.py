@@ -32,7 +32,7 @@ from stmlang.cost.lines import Lines, lines_of
 from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.contractions import contract
 from stmlang.lower.mesh_axes import alike
-from stmlang.lower.node_gates import AtPort, LocalGates, NodeGates, Values
+from stmlang.lower.node_gates import AtPort, Erasure, LocalGates, NodeGates, Values
 from stmlang.lower.node_walk import walked
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import STATE_AXES, Operands, flip
@@ -146,6 +146,7 @@ def _everywhere(
     gates = _at_all(local, nodes, jnp.moveaxis(operands.key, (0, 1), (-2, -3)))
 
     def laid(gate: AtPort) -> Array:
+        assert not isinstance(gate, Erasure)  # no gate is a matrix here
         if gate is None:
             gate = alike(jnp.zeros((*sizes, 1, 1, *(1,) * STATE_AXES), operands.value.dtype), operands)
         numbers = gate.reshape(*gate.shape[: gate.ndim - STATE_AXES], -1)

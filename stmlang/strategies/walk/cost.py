@@ -12,7 +12,7 @@ from math import prod
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
-from stmlang.cost.late_gates import LateGates, late_gates
+from stmlang.cost.late_gates import Erasing, LateGates, late_gates
 from stmlang.cost.problem import CORE_GATES, Problem
 from stmlang.cost.sweeps import matrix_width
 from stmlang.cost.target import Target
@@ -102,12 +102,18 @@ def _nodes(problem: Problem, target: Target, late: LateGates, held: int) -> Stag
     turns = [gate for row in late.transition for gate in row if gate is not None]
     sources = [gate for gate in late.source if gate is not None]
     marks = {gate for gate in (*late.mark, late.direct) if gate is not None} - {*turns, *sources}
-    applied = 2 * matrix_width(problem) * (len(turns) + len(marks)) + 2 * len(sources) + 2
+    applied = 2 * sum(_width(problem, gate) for gate in (*turns, *marks)) + 2 * len(sources) + 2
     numbers = state * applied + sum(_evaluated(problem, value) for value in (*late.late.values(), *late.distinct))
     moved = 2 * lanes * nodes * len(late.source) * state * problem.accumulator
     name = _named("nodes", problem.axes or ())
     counted = lanes * nodes
     return array_stage(target, name, "vector", counted * numbers, moved, held, steps=nodes, products=counted)
+
+
+def _width(problem: Problem, gate: Expr | Erasing) -> int:
+    """How many numbers of a column an applied gate reads for one of its results: of what is erased a state is read with the
+    vector once, and the vector taken away once."""
+    return 2 if isinstance(gate, Erasing) else matrix_width(problem)
 
 
 def _named(stage: str, axes: Sequence[int]) -> str:
