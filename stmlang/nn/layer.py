@@ -80,8 +80,8 @@ class ScanLayer(eqx.Module):
     `op` is shared, not copied, by the layers that are given it; its arrays are index tables, which no gradient reaches. Where
     its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it. An `op` that was compiled for
     `Lengths` fills up what it is given to one of few sizes, so that few programs are compiled. Where its graphs come at run
-    time, each call is given the scan on them: `layer(x, on=layer.op.at(batch))`, with features as `batch` lays them out. Where its
-    nodes lie on several devices, so do those of `x` and `y`; there are no steps, and no masks.
+    time, each call is given the scan on them: `layer(x, on=layer.op.at(batch))`, with features as `batch` lays them out. Where
+    its nodes lie on several devices, so do those of `x` and `y`; there are no steps, and no masks.
     """
 
     op: CompiledScan | OpenScan | GraphScan | ShardedScan
