@@ -250,16 +250,15 @@ def _on_device(
 def _merged(split: Split, lines: Sequence[Devices], leaving: Any, entering: State) -> State:
     """The states that enter each piece, from how states pass every one of them."""
     port = split.port
-    written = leaving(entering)
-    shape = written[0][port].shape
-    bases = alike(jnp.stack([unit_states(split.scan, shape, turn) for turn in range(split.border.probes)]), written)
-    bases = bases.astype(written[0][port].dtype)
+    written, passing = jax.linearize(leaving, entering)
+    shape, kind = written[0][port].shape, written[0][port].dtype
+    units = jnp.stack([unit_states(split.scan, shape, turn) for turn in range(split.border.probes)])
+    units = alike(units.astype(kind), written)
 
-    def image(basis: Array) -> State:
-        tangents = tuple({port: basis} for _ in lines)
-        return cast(State, jax.jvp(leaving, (entering,), (tangents,))[1])
+    def image(unit: Array) -> State:
+        return passing(tuple({port: unit} for _ in lines))
 
-    images = jax.lax.map(image, bases) if split.border.probes > 1 else jax.tree.map(lambda a: a[None], image(bases[0]))
+    images = jax.lax.map(image, units) if len(units) > 1 else jax.tree.map(lambda array: array[None], image(units[0]))
     exchanged = by_gathering if split.exchange.way == "gather" else by_doubling
     states: list[dict[str, Array]] = []
     for line, after, columns in zip(lines, written, images, strict=True):
