@@ -37,6 +37,8 @@ EXTRAS = {
     "orbax": "demo",
     "tensorboardX": "tensorboard",
     "safetensors": "safetensors",
+    "grain": "images",
+    "absl": "images",
 }
 """The extra that a module comes with, for what is not always installed."""
 NEEDED = (

@@ -38,6 +38,7 @@ ENTRIES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "stmlang.experiments.arrow": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
     "stmlang.experiments.statetracking": (["--out", "out"], ("tyro", "optax", "orbax")),
     "stmlang.experiments.tudataset": (["--out", "out"], ("optax", "sklearn", "matplotlib")),
+    "stmlang.experiments.imagenet": (["--out", "out"], ("tyro", "optax", "matplotlib", "orbax", "grain", "PIL", "safetensors")),
     "stmlang.experiments.circuits": (["--out", "out", "--data", "."], ("optax", "matplotlib")),
     "benchmarks.strategies": ([], ("matplotlib",)),
 }
@@ -46,7 +47,7 @@ ENTRIES: dict[str, tuple[list[str], tuple[str, ...]]] = {
 @pytest.mark.parametrize(("module", "blocked"), [(module, name) for module in ENTRIES for name in ENTRIES[module][1]])
 def test_entry_points_name_the_extra(module: str, blocked: str, tmp_path: Path) -> None:
     result = run(module, ENTRIES[module][0], {blocked}, tmp_path)
-    words = f"{module}: this needs `{blocked}`, which is not installed: run `pip install 'stmlang[demo]'`\n"
+    words = f"{module}: this needs `{blocked}`, which is not installed: run `pip install 'stmlang[{EXTRAS[blocked]}]'`\n"
     assert (result.returncode, result.stdout, result.stderr) == (1, "", words)
     assert not list(tmp_path.iterdir())
 
