@@ -25,7 +25,8 @@ def three_augment(image: Image.Image, generator: np.random.Generator) -> Image.I
 
 def jittered(image: Image.Image, strength: float, generator: np.random.Generator) -> Image.Image:
     """Brightness, contrast and saturation, in an order by chance, each times a factor within `strength` of 1."""
+    changed = image
     for number in generator.permutation(len(JITTERS)):
         factor = float(generator.uniform(max(0.0, 1 - strength), 1 + strength))
-        image = JITTERS[number](image).enhance(factor)
-    return image
+        changed: Image.Image = JITTERS[int(number)](changed).enhance(factor)
+    return changed
