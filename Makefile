@@ -30,7 +30,7 @@ $(READY): requirements.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("stmlang needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --requirement requirements.lock
-	$(BIN)/python -m pip install -qq --constraint requirements.lock --no-build-isolation --editable '.[graphs,demo,lsp,tensorboard,safetensors,test,dev]'
+	$(BIN)/python -m pip install -qq --constraint requirements.lock --no-build-isolation --editable '.[graphs,demo,images,lsp,tensorboard,safetensors,test,dev]'
 	@touch $@
 
 demo: setup

@@ -39,6 +39,8 @@ EXTRAS = {
     "safetensors": "safetensors",
     "pygls": "lsp",
     "lsprotocol": "lsp",
+    "grain": "images",
+    "absl": "images",
 }
 """The extra that a module comes with, for what is not always installed."""
 NEEDED = (

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from stmlang.experiments.statetracking.groups import ALL, NEAR, SHORTEST, Form, 
 from stmlang.experiments.statetracking.models import SPECS, TRANSITIONS
 from stmlang.experiments.statetracking.settings import ABLE, MODELS, Model, Problem, Settings, form, group_of
 from stmlang.experiments.statetracking.study import Result
-from stmlang.experiments.training.settings import FREE, as_json, flat
+from stmlang.experiments.training.settings import as_json, options
 from stmlang.source.writing import written_whole
 
 PAGE = "statetracking"
@@ -58,11 +57,7 @@ def page(results: Sequence[Result], settings: Settings) -> str:
 
 def command(settings: Settings) -> str:
     """The command that makes the page, with the settings that are not the defaults."""
-    usual, words = _options(Settings()), ["python -m stmlang.experiments.statetracking"]
-    for name, value in _options(settings).items():
-        if name not in (*FREE, "report") and value != usual[name]:
-            words += [f"--{name.replace('_', '-')}", value]
-    return " ".join(words)
+    return " ".join(["python -m stmlang.experiments.statetracking", *options(replace(settings, report=None), Settings())])
 
 
 def _about(settings: Settings) -> list[str]:
@@ -101,15 +96,6 @@ def _tables(results: Sequence[Result], problem: Problem, settings: Settings) -> 
     of_runs = ["model", "seed", "parameters", "loss at the end", "seconds", *columns[: len(sizes)]]
     models = _table(["model", "transition of a head", *columns], _model_rows(results, form(problem)))
     return [guessed, models, "Every run:", _table(of_runs, map(_run_row, results))]
-
-
-def _options(settings: Settings) -> dict[str, str]:
-    """The words behind each option."""
-    values = flat(as_json(settings))
-    return {
-        name: " ".join(map(str, cast(list[Any], value))) if isinstance(value, list) else str(value)
-        for name, value in values.items()
-    }
 
 
 def _wrapped(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import equinox as eqx
+import jax
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -97,6 +98,7 @@ class _Run:
         kept = checkpoints.last(state)
         state, self.progress = (state, Progress()) if kept is None else kept
         self.state: State = placement.everywhere(copied(state))
+        self.key = placement.everywhere(jax.random.key(training.seed))
         self.log = Log(training.out, self.progress.logged, self.progress.step, tensorboard=training.tensorboard)
         self.measured: list[dict[str, Any]] = []
         self.since, self.kept_at, self.steps_since = time.monotonic(), time.monotonic(), 0
@@ -104,7 +106,7 @@ class _Run:
     def advance(self) -> None:
         """One more step. Nothing waits for its result."""
         batch = self.placement.divided(self.task.source.batch(self.progress.step))
-        self.state, measures = self.step(self.state, batch)
+        self.state, measures = self.step(self.state, batch, self.key)
         self.measured.append(measures)
         self.progress.step += 1
         self.steps_since += 1
@@ -165,7 +167,7 @@ class _Run:
         return now
 
     def _not_finite(self, step: int) -> TrainingError:
-        key = step_key(self.training.seed, step)
+        key = step_key(self.key, step)
         model = eqx.combine(self.state.learned, self.fixed)
         where = first_bad(self.task.loss, model, self.task.source.batch(step), key)
         message = f"step {step + 1} is not finite: {where}"

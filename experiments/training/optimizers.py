@@ -45,9 +45,20 @@ def optimizer(training: Training, steps: int, learned: Any, decays: Decays) -> o
         case "adam":
             chosen = optax.adam(rate, b1=training.b1, b2=training.b2)
         case "lamb":
-            chosen = optax.lamb(rate, b1=training.b1, b2=training.b2, weight_decay=decay, mask=mask)
+            chosen = lamb(rate, training, mask)
         case "lion":
             chosen = optax.lion(rate, b1=training.b1, b2=training.b2, weight_decay=decay, mask=mask)
         case "sgd":
             chosen = optax.sgd(rate, momentum=training.b1 or None, nesterov=training.b1 > 0)
     return optax.chain(optax.clip_by_global_norm(training.clip), chosen) if training.clip else chosen
+
+
+def lamb(rate: optax.Schedule, training: Training, mask: Any) -> optax.GradientTransformation:
+    """LAMB (You et al., 2020) as the authors of pLSTM use it: what does not decay has no trust ratio either, and takes a step
+    of Adam. `optax.lamb` gives every leaf one, and so small biases small steps."""
+    return optax.chain(
+        optax.scale_by_adam(training.b1, training.b2),
+        optax.add_decayed_weights(training.weight_decay, mask),
+        optax.masked(optax.scale_by_trust_ratio(), mask),
+        optax.scale_by_learning_rate(rate),
+    )

@@ -105,3 +105,12 @@ def flat(stored: Mapping[str, Any]) -> dict[str, Any]:
         elif name not in FREE:
             by_name[name] = value
     return by_name
+
+
+def options(settings: Any, usual: Any) -> list[str]:
+    """The words of a command line that say where settings differ from the usual ones, but for those of `FREE`."""
+    before, words = flat(as_json(usual)), list[str]()
+    for name, value in flat(as_json(settings)).items():
+        if value != before[name]:
+            words += [f"--{name.replace('_', '-')}", *map(str, cast(list[Any], value) if isinstance(value, list) else [value])]
+    return words

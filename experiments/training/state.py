@@ -53,21 +53,21 @@ def beginning(learned: Any, optimizer: optax.GradientTransformation, training: T
     return State(copies[0], state, average, kept, jnp.asarray(0, jnp.int32), jnp.asarray(NEVER, jnp.int32))
 
 
-def step_key(seed: int, step: Any) -> Array:
-    """The random key of a step."""
-    return jax.random.fold_in(jax.random.key(seed), step)
+def step_key(key: Array, step: Any) -> Array:
+    """The random key of a step, from that of the run."""
+    return jax.random.fold_in(key, step)
 
 
 def stepper(loss: Loss, fixed: Any, optimizer: optax.GradientTransformation, training: Training) -> Callable[..., Any]:
-    """A compiled function from a state and a batch to the next state and the measures of the batch, `loss` among them. The old
-    state's arrays are given up."""
+    """A compiled function from a state, a batch and the run's key to the next state and the measures of the batch, `loss` among
+    them. The old state's arrays are given up. The program is the same for every seed: a cache of programs has it."""
 
-    def step(state: State, batch: Any) -> tuple[State, dict[str, Array]]:
+    def step(state: State, batch: Any, key: Array) -> tuple[State, dict[str, Array]]:
         def of(learned: Any) -> tuple[Array, Mapping[str, Array]]:
-            return loss(eqx.combine(learned, fixed), batch, step_key(training.seed, state.step))
+            return loss(eqx.combine(learned, fixed), batch, step_key(key, state.step))
 
         (value, measures), gradient = cast(Any, jax.value_and_grad(of, has_aux=True)(state.learned))
-        finite = jnp.isfinite(value) & jnp.isfinite(optax.global_norm(gradient))
+        finite = jnp.isfinite(value) & jnp.isfinite(optax.tree.norm(gradient))
         updates, behind = optimizer.update(gradient, state.optimizer, cast(optax.Params, state.learned))
         learned = cast(Any, eqx.apply_updates(state.learned, updates))
         average = None if state.average is None else averaged(state.average, learned, training.average, state.step)

@@ -173,10 +173,10 @@ def test_a_command_at_any_time(command: str, tmp_path: Path) -> None:
         (tmp_path / "op.stmx").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("name", ["digits", "statetracking", "tudataset", "circuits", "arrow"])
+@pytest.mark.parametrize("name", ["digits", "statetracking", "tudataset", "circuits", "arrow", "imagenet"])
 def test_studies(name: str, tmp_path: Path) -> None:
     words = ["-m", f"stmlang.experiments.{name}", "--out", str(tmp_path / "out")]
-    words += ["--data", str(tmp_path)] * (name == "circuits")
+    words += ["--data", str(tmp_path)] * (name in ("circuits", "imagenet"))
     (tmp_path / "a.bench").write_text("INPUT(a)\nOUTPUT(b)\nb = NOT(a)\n")
     found = stopped(words, signal.SIGINT, 0.7, tmp_path)
     assert found.status in (130, 1)  # 1: there was not enough to do

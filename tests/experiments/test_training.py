@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tensorboardX.proto.event_pb2 import Event
 
 import stmlang
 from stmlang.experiments.training import logs
 from stmlang.experiments.training.command import parsed
 from stmlang.experiments.training.errors import TrainingError
-from stmlang.experiments.training.optimizers import schedule
+from stmlang.experiments.training.optimizers import optimizer, schedule
 from stmlang.experiments.training.settings import Training
 from stmlang.experiments.training.source import Shuffled
 from stmlang.experiments.training.watch import first_bad
@@ -71,6 +73,43 @@ def test_a_batch_depends_on_its_step_alone() -> None:
     assert len({number for numbers, _ in batches[3:6] for number in numbers}) == 9
     with pytest.raises(TrainingError, match="larger than the 10 examples"):
         Shuffled(10, 11, 0, source.load)
+
+
+def test_lamb_scales_the_steps_of_what_decays_alone() -> None:
+    """You et al., algorithm 2, on a weight; Adam on a bias."""
+    learned = {"weight": jnp.asarray([3.0, 4.0]), "bias": jnp.asarray([1.0, 1.0])}
+    gradient = {"weight": jnp.asarray([0.5, -0.25]), "bias": jnp.asarray([0.5, -0.25])}
+    training = Training(optimizer="lamb", rate=0.1, schedule="constant", warmup=0.0, weight_decay=0.02, clip=0.0)
+    chosen = optimizer(training, 10, learned, lambda path, _: path[0].key == "weight")
+    updates, _ = cast(Any, chosen.update(cast(Any, gradient), chosen.init(cast(Any, learned)), cast(Any, learned)))
+    step = np.asarray([1.0, -1.0]) + 0.02 * np.asarray([3.0, 4.0])  # Adam's first step is the sign
+    np.testing.assert_allclose(updates["weight"], -0.1 * step * 5 / np.linalg.norm(step), rtol=1e-5)
+    np.testing.assert_allclose(updates["bias"], [-0.1, 0.1], rtol=1e-5)
+
+
+def charted(folder: Path) -> list[tuple[str, int, float]]:
+    """The numbers of a log for TensorBoard, in the order of writing: of each record eight bytes of length, four of a checksum,
+    the event, four of a checksum."""
+    events: list[tuple[str, int, float]] = []
+    for path in sorted(folder.iterdir()):
+        content, place = path.read_bytes(), 0
+        while place < len(content):
+            (length,) = struct.unpack_from("<Q", content, place)
+            event = Event.FromString(content[place + 12 : place + 12 + length])
+            events += [(value.tag, event.step, value.simple_value) for value in event.summary.value]
+            place += length + 16
+    return events
+
+
+def test_tensorboard_has_the_numbers_of_the_log(tmp_path: Path) -> None:
+    fitted = run(replace(TRAINING, out=tmp_path, epochs=1, checkpoint=1e9, tensorboard=True))
+    shown = {(name, step): value for name, step, value in charted(tmp_path / "tensorboard")}
+    for record in fitted.records:
+        measures = {f"validation/{name}": value for name, value in record.get("validation", {}).items()}
+        for name, value in {**record, **measures}.items():
+            if name not in ("step", "validation"):
+                assert shown[name, record["step"]] == pytest.approx(value)
+    assert {name for name, _ in shown} == {"loss", "distance", "rate", "validation/error", "steps a second"}
 
 
 def test_runs_are_not_mixed_up(tmp_path: Path) -> None:
