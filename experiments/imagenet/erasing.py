@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 
 from stmlang.experiments.imagenet.normalizing import DEVIATION, MEAN
 
@@ -27,7 +27,9 @@ def erased(pixels: Pixels, probability: float, generator: np.random.Generator) -
         down, across = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < down < height and 0 < across < width:
             upper, left = (int(generator.integers(0, free + 1)) for free in (height - down, width - across))
-            noise = np.asarray(MEAN) + np.asarray(DEVIATION) * generator.standard_normal((down, across, 3))
+            noise: Float[np.ndarray, "down across 3"] = np.asarray(MEAN) + np.asarray(DEVIATION) * generator.standard_normal(
+                (down, across, 3)
+            )
             result = pixels.copy()
             result[upper : upper + down, left : left + across] = np.rint(255 * noise.clip(0, 1))
             return result

@@ -138,7 +138,8 @@ def _scan(text: str, way: tuple[str, Config] | None, dtype: str) -> CompiledScan
     strategy, config = (None, None) if way is None else (way[0], dict(way[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StabilityWarning)  # nobody reads the specs that are drawn
-        return stmlang.compile(text, dtype=cast(DtypeName, dtype), strategy=strategy, config=config, tuned=False)
+        op = stmlang.compile(text, dtype=cast(DtypeName, dtype), strategy=strategy, config=config, tuned=False)
+        return cast(CompiledScan | OpenScan | GraphScan, op)
 
 
 @remembered(KEPT)

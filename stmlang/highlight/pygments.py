@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
 
 from pygments.lexer import RegexLexer, bygroups  # pyright: ignore[reportUnknownVariableType]
 from pygments.token import Whitespace, string_to_tokentype
@@ -16,7 +17,7 @@ def _token(look: Look | None) -> Any:
 
 def _entry(rule: Rule) -> tuple[str, Any]:
     tokens = [_token(look) for look in rule.looks]
-    by_group: Any = bygroups
+    by_group = cast(Callable[..., Any], bygroups)
     return rule.pattern, by_group(*tokens) if len(tokens) > 1 else tokens[0]
 
 

@@ -32,6 +32,7 @@ from stmlang.lower.mesh_axes import alike
 from stmlang.plan.plan import Plan
 from stmlang.program.program import Bundle
 from stmlang.program.states import LOG_SCALE, State, at_scale_one, unit_scale
+from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.crossing import border_of, laid, unit_states, unlaid
 from stmlang.runtime.cut import WHOLE, Cut, cut_of, of_length
@@ -42,6 +43,7 @@ from stmlang.runtime.signature import Signature, call_error, check_arguments, fl
 from stmlang.runtime.stream import ScanStream
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Regular
+from stmlang.source.diagnostic import UnavailableError
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,12 @@ class ShardedScan(eqx.Module):
         """Raises SpecError (STM5211): a step knows one place."""
         message = f"scan `{self.scan.name}` is shared between devices, and steps are taken on one"
         raise call_error("STM5211", message, help="compile it without `shard`; its layer's parameters fit there")
+
+    def __getattr__(self, name: str) -> Any:
+        if not only_compiled(self, name):
+            raise missing(self, name)
+        message = f"scan `{self.scan.name}` is shared between devices, and has no `{name}`"
+        raise UnavailableError(call_error("STM5604", message, help="compile it without `shard`, and ask that").diagnostics)
 
     def zero_state(self) -> State:
         """An initial state of zeros."""

@@ -158,11 +158,16 @@ def test_refusals(code: str, text: str, options: dict[str, Any]) -> None:
     assert raised.value.diagnostics[0].help
 
 
-def test_a_mask_is_refused() -> None:
+def test_a_mask_is_refused_and_what_only_one_device_knows() -> None:
     op = sharded("std:plstm/chain", 2, "time", time=4, **SMALL)
     arguments, _ = values(op)
     with pytest.raises(SpecError, match="STM5604"):
         op(*arguments, mask=jnp.ones(4, bool))
+    with pytest.raises(SpecError, match="has no `gating_matrix`"):
+        op.gating_matrix({})
+    assert not hasattr(op, "export")
+    with pytest.raises(AttributeError, match="'ShardedScan' object has no attribute 'nothing'"):
+        op.nothing  # noqa: B018
 
 
 def test_the_bytes_that_are_sent() -> None:

@@ -204,6 +204,6 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5604": (
         "call that a shared scan does not take",
         "A scan that is shared between devices is called as a whole, with initial and final states, without a mask and without "
-        "segments.",
+        "segments. It has no gating matrix, no steps and no artifact.",
     ),
 }
