@@ -26,7 +26,7 @@ def erased(pixels: Pixels, probability: float, generator: np.random.Generator) -
         ratio = math.exp(generator.uniform(math.log(RATIO), -math.log(RATIO)))
         down, across = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < down < height and 0 < across < width:
-            upper, left = (int(generator.integers(0, free + 1)) for free in (height - down, width - across))
+            upper, left = generator.integers(0, (height - down + 1, width - across + 1)).tolist()
             noise: Float[np.ndarray, "down across 3"] = np.asarray(MEAN) + np.asarray(DEVIATION) * generator.standard_normal(
                 (down, across, 3)
             )
