@@ -81,7 +81,6 @@ def measure(lines: int, turns: int) -> dict[str, list[float]]:
         match.start(1)
         for match in re.finditer(r"\n    (?!source|transition|mark|direct)(\w+) +=[^\n]*sigmoid\(linear\(x", text)
     ]
-    settle()
     document = Document(Text("a.stm", text))
     findings(document)
     hints(document, 0, len(text))
@@ -104,6 +103,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=LINES)
     parser.add_argument("--turns", type=int, default=20)
     arguments = parser.parse_args()
+    settle()
     seconds = measure(arguments.lines, arguments.turns)
     rows = [("question", "median ms", "longest ms", "")]
     for name, times in seconds.items():

@@ -16,7 +16,7 @@ def _token(look: Look | None) -> Any:
 
 def _entry(rule: Rule) -> tuple[str, Any]:
     tokens = [_token(look) for look in rule.looks]
-    by_group: Any = bygroups
+    by_group: Any = bygroups  # pyright: ignore[reportUnknownVariableType]
     return rule.pattern, by_group(*tokens) if len(tokens) > 1 else tokens[0]
 
 
