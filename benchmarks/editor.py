@@ -10,6 +10,7 @@ edit unless the edit is in that scan, as it is while somebody types. Figures are
 from __future__ import annotations
 
 import argparse
+import gc
 import re
 import time
 from collections.abc import Callable
@@ -86,6 +87,7 @@ def measure(lines: int, turns: int) -> dict[str, list[float]]:
     hints(document, 0, len(text))
     seconds: dict[str, list[float]] = {name: [] for name in QUESTIONS}
     for turn in range(turns):
+        gc.collect()
         place = places[turn * 7 % len(places)]
         edit = text.index("linear(x", place)
         for number, (name, question) in enumerate(QUESTIONS.items()):
