@@ -10,6 +10,7 @@ edit unless the edit is in that scan, as it is while somebody types. Figures are
 from __future__ import annotations
 
 import argparse
+import gc
 import re
 import time
 from collections.abc import Callable
@@ -81,12 +82,12 @@ def measure(lines: int, turns: int) -> dict[str, list[float]]:
         match.start(1)
         for match in re.finditer(r"\n    (?!source|transition|mark|direct)(\w+) +=[^\n]*sigmoid\(linear\(x", text)
     ]
-    settle()
     document = Document(Text("a.stm", text))
     findings(document)
     hints(document, 0, len(text))
     seconds: dict[str, list[float]] = {name: [] for name in QUESTIONS}
     for turn in range(turns):
+        gc.collect()
         place = places[turn * 7 % len(places)]
         edit = text.index("linear(x", place)
         for number, (name, question) in enumerate(QUESTIONS.items()):
@@ -104,6 +105,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=LINES)
     parser.add_argument("--turns", type=int, default=20)
     arguments = parser.parse_args()
+    settle()
     seconds = measure(arguments.lines, arguments.turns)
     rows = [("question", "median ms", "longest ms", "")]
     for name, times in seconds.items():

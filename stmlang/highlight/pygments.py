@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from pygments.lexer import RegexLexer, bygroups  # pyright: ignore[reportUnknownVariableType]
 from pygments.token import Whitespace, string_to_tokentype
@@ -17,7 +16,7 @@ def _token(look: Look | None) -> Any:
 
 def _entry(rule: Rule) -> tuple[str, Any]:
     tokens = [_token(look) for look in rule.looks]
-    by_group = cast(Callable[..., Any], bygroups)
+    by_group: Any = bygroups  # pyright: ignore[reportUnknownVariableType]
     return rule.pattern, by_group(*tokens) if len(tokens) > 1 else tokens[0]
 
 

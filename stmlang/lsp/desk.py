@@ -103,10 +103,10 @@ class Desk:
 
 
 def settle() -> None:
-    """Have the garbage collector pass over what is there from the start, and come less often: a version of a text is many small
-    values, and a collection of everything takes longer than any answer."""
+    """Have the garbage collector pass over what is there from the start, and come by itself only where memory asks for it: a
+    version of a text is many small values, and a collection takes longer than an answer. It is called when nobody waits."""
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(1_000_000, 5, 5)
 
 
 def _reads_files(document: Document) -> bool:

@@ -8,6 +8,7 @@ differ.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -37,6 +38,8 @@ Answer = TypeVar("Answer")
 
 PAUSE = 0.1
 """Seconds without another change after which a text is checked."""
+REST = 2.0
+"""Seconds after that in which nothing changed, after which memory is tidied up."""
 
 
 def serve(search_path: Sequence[Path], target: str, version: str, debug: bool = False) -> None:
@@ -90,6 +93,8 @@ def _texts(server: LanguageServer, desk: Desk, thinker: Thinker) -> None:
         await asyncio.sleep(pause)
         shown = await thinker.ask(uri, lambda text: [protocol.diagnostic_of(text, entry) for entry in findings(text)])
         publish(uri, version, shown or [])
+        await asyncio.sleep(REST)
+        await asyncio.get_running_loop().run_in_executor(thinker.worker, gc.collect)
 
     def later(uri: str, version: int | None, pause: float = PAUSE) -> None:
         if uri in pending:
