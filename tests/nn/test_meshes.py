@@ -14,10 +14,13 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import stmlang
+from stmlang.graph import Bucket
+from stmlang.graph import batch as graph_batch
 from stmlang.models import vision
 from stmlang.models.blocks import GLA
 from stmlang.models.sequence import LanguageModel
 from stmlang.nn import ScanLayer
+from tests.graph.graphs import banded
 
 DEVICES = 4
 KEY = jax.random.key(0)
@@ -98,6 +101,30 @@ def test_layer(name: str, kind: AxisType) -> None:
         np.testing.assert_allclose(several, one, rtol=1e-5, atol=1e-6)
     assert actual[1].sharding.spec[0] == "batch"
     assert set(SENT.findall(compiled.compiled.as_text())) == {"all-reduce"}
+
+
+@pytest.mark.parametrize("kind", [AxisType.Explicit, pytest.param(AxisType.Auto, marks=pytest.mark.slow)])
+def test_batches_of_graphs(kind: AxisType) -> None:
+    """A batch of graphs on each device: the tables of scans on batches of one bucket are stacked, and mapped over."""
+    op = stmlang.compile("std:plstm/graph_p", **SMALL)
+    assert isinstance(op, stmlang.GraphScan)
+    graphs = [[banded(7, 10, 3, seed)] for seed in range(2)]
+    room = Bucket.covering([graph_batch(each, bucket=Bucket(16, 24, 2)) for each in graphs])
+    scans = [op.at(graph_batch(each, bucket=room)) for each in graphs]
+    layer = ScanLayer(op, 6, edge_dim=2, key=KEY)
+    nodes, edges = (jax.random.normal(KEY, (2, *shape)) for shape in ((*scans[0].node_shape, 6), (scans[0].edge_count, 2)))
+
+    def single(layer: Any, scan: Any, x: jax.Array, e: jax.Array) -> jax.Array:
+        return layer(x, on=scan, edge_features=e)
+
+    expected = [single(layer, scan, nodes[k], edges[k]) for k, scan in enumerate(scans)]
+    stacked = jax.tree.map(lambda *tables: jnp.stack(tables), *scans)
+    mesh = jax.make_mesh((2,), ("batch",), axis_types=(kind,), devices=jax.devices()[:2])
+    whole, shares = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("batch"))
+    with jax.set_mesh(mesh):
+        placed = jax.device_put((stacked, nodes, edges), shares)
+        actual = jax.jit(jax.vmap(single, in_axes=(None, 0, 0, 0)))(jax.device_put(layer, whole), *placed)
+    np.testing.assert_allclose(actual, jnp.stack(expected), rtol=1e-5, atol=1e-6)
 
 
 def models() -> dict[str, tuple[Callable[[], Any], jax.Array]]:
