@@ -31,6 +31,9 @@ NAMES: dict[Model, str] = {
 COLOURS = ("#0b6e99", "#5b6670", "#7a8b2f", "#8c3b6d", "#c9a227", "#b3541e", "#1f2933")
 WIDTH = 120
 """Letters in a line."""
+ENOUGH = 20
+"""Epochs below which a page says that they are few."""
+FEW = "So few steps show how fast models begin to learn, not how good they become."
 REMARKS: dict[Set, str] = {
     "imagenet": "The test images are those that ImageNet calls validation.",
     "cifar10": "The images are JPEGs, which differ from the pixels of the data set by 6 of 255 in the mean.",
@@ -98,20 +101,17 @@ def _about(on: Set, results: Sequence[Result], settings: Settings) -> str:
     seen = first.steps * training.batch
     held = f"{settings.validation:,} more are held out for validation, which the curves are of, " if settings.validation else ""
     rate = f"The peak of the learning rate, {training.rate:g}, was fixed before any run and is the same for all models"
-    done = {seed: [result.model for result in results if result.seed == seed] for seed in settings.seeds}
-    short = [
-        f"seed {seed}: {len(models)} of {len(settings.models)}"
-        for seed, models in done.items()
-        if set(models) != set(settings.models)
-    ]
-    missing = f" Not all runs were done; of {', '.join(short)} models." if short else ""
+    done = {seed: sum(result.seed == seed for result in results) for seed in settings.seeds}
+    short = [f"{count} of seed {seed}" for seed, count in done.items() if count < len(settings.models)]
+    missing = f" Not all runs are done: of {len(settings.models)} models {', '.join(short)}." if short else ""
+    few = f" {FEW}" if seen < ENOUGH * first.images else ""
     patches = f"{settings.patches}x{settings.patches}"
     return (
         f"Images of {first.side}x{first.side} in {patches} patches. {REMARKS[on]} All models take {first.steps:,} steps with "
         f"batches of {training.batch}: {seen:,} images, {seen / first.images:.2g} times the {first.images:,} there are; "
         f"{held}and {first.test_images:,} are the test, which took no part in any choice. {rate}; the weights are those after "
         f"the last step. The mean over seeds, and the deviation between them; seconds are those of training, on two cores that "
-        f"other work had a share in. Multiply-adds are those of one image, forward.{missing}"
+        f"other work had a share in. Multiply-adds are those of one image, forward.{few}{missing}"
     )
 
 

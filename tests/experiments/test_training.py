@@ -109,7 +109,7 @@ def test_tensorboard_has_the_numbers_of_the_log(tmp_path: Path) -> None:
         for name, value in {**record, **measures}.items():
             if name not in ("step", "validation"):
                 assert shown[name, record["step"]] == pytest.approx(value)
-    assert {name for name, _ in shown} == {"loss", "distance", "rate", "validation/error", "steps a second"}
+    assert {name for name, _ in shown} == {"loss", "distance", "rate", "validation/error", "steps_a_second"}
 
 
 def test_runs_are_not_mixed_up(tmp_path: Path) -> None:
