@@ -1,4 +1,4 @@
-"""Chains of the delta rule: a few products and one triangular inverse a chunk, one state handed over between chunks.
+"""Chains of the delta rule: a few products and one triangular system a chunk, one state handed over between chunks.
 
 With chunks of `c` nodes the work is `8 N c d + 6 N d^2 + 4 N c^2`, memory that of the inputs (training adds one state a chunk),
 and there are `N / c` sequential steps.
@@ -13,6 +13,7 @@ from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_chain, odd_chunks
 from stmlang.cost.delta_rule import delta_gates
 from stmlang.cost.problem import Problem
+from stmlang.cost.sweeps import triangle_rows
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, costed
 from stmlang.facts.overwriting import DeltaRule
@@ -82,12 +83,14 @@ def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
 
 
 def _stages(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
-    """Scores of keys and queries and what they weigh; what is read of the state and written to it; the inverse by halves, and
-    what it weighs; the tables; and whatever else is done number by number, with operands and with states."""
+    """Scores of keys and queries and what they weigh; what is read of the state and written to it; the system, whose diagonal
+    blocks are inverted by halves; the tables; and whatever else is done number by number, with operands and with states."""
     c, key, value, chunks = sizes.c, sizes.key, sizes.value, problem.lanes * sizes.count
     columns, item = key + value, problem.accumulator
-    inverse = 2 * chunks * (c**3 // 3 + c * c * columns)
-    halves = 2 * max(0, c // SMALL - 1)
+    rows = triangle_rows(c)
+    blocks = -(-c // rows)
+    inverse = 2 * chunks * (blocks * rows**3 // 3 + c * c * columns)
+    halves = 2 * blocks * max(0, rows // SMALL - 1)
     return (
         Stage(
             "chunks",
@@ -98,7 +101,7 @@ def _stages(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
             products=2 * chunks,
         ),
         Stage("states", "matmul", 6 * chunks * c * key * value, 2 * chunks * key * value * item, products=3 * chunks),
-        Stage("inverse", "matmul", inverse, chunks * c * c * item, products=(2 + halves) * chunks),
+        Stage("inverse", "matmul", inverse, chunks * c * c * item, products=(2 * blocks + halves) * chunks),
         Stage("small triangles", "vector", chunks * c * SMALL * SMALL, chunks * c * SMALL * item),
         Stage("decays", "vector", chunks * c * c * (1 + sizes.depth), chunks * c * c * item),
         Stage("operands", "vector", 2 * chunks * c * columns, problem.io_bytes * problem.directions),

@@ -28,10 +28,10 @@ from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.chunks import State, chunk_scan
 from stmlang.lower.contractions import contract, transposed
 from stmlang.lower.delta_inputs import delta_inputs
-from stmlang.lower.inverse import MANY, propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import Paths, paths
 from stmlang.lower.strategy import LoweringContext, Tables, no_tables
+from stmlang.lower.triangular import propagated
 
 
 class Nodes(NamedTuple):
@@ -81,14 +81,13 @@ def _chunk(nodes: Nodes, state: State) -> tuple[Array, State]:
     key, query, value = (jnp.swapaxes(vectors, 0, 1) for vectors in (nodes.key, nodes.query, nodes.value))
     u = key if nodes.u is None else jnp.swapaxes(nodes.u, 0, 1)
     inside, into, out = fading.inside, fading.into[..., None], fading.out[..., None]
-    # Transposed, as the inverse wants it: sources are rows.
+    # Transposed, as the system wants it: sources are rows.
     passed = -contract("lmk,lnk->lmn", u, u) * transposed(inside) * erased[:, None, :]
-    inverse = propagation(passed, None, MANY)
     held = contract("lnk,lkv->lnv", u * into, state)
     if nodes.u is not None:
         held = held + contract("lnm,lmv->lnv", contract("lnk,lmk->lnm", u, key) * inside, value)
     taken = -erased[..., None] * held
-    new = contract("lmn,lmv->lnv", inverse, taken if nodes.u is not None else taken + value)
+    new = propagated(passed, taken if nodes.u is not None else taken + value)
     outputs = contract("lnk,lkv->lnv", query * into, state)
     outputs = outputs + contract("lnm,lmv->lnv", contract("lnk,lmk->lnm", query, u) * inside, new)
     leaving = fading.through[:, None, None] * state + contract("lmk,lmv->lkv", u * out, new)
