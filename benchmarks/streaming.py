@@ -17,7 +17,7 @@ from stmlang.ending import start
 from stmlang.source.writing import written_whole
 
 DEPTH, WIDTH, HEADS = 12, 512, 8
-SPECS = ("std:chain/gla", "std:chain/mlstm", "std:chain/deltanet", "std:plstm/chain")
+SPECS = ("std:chain/gla", "std:chain/mlstm", "std:chain/deltanet", "std:chain/gated_deltanet", "std:plstm/chain")
 TURNS, SECONDS = 41, 10.0
 
 

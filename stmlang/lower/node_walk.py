@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -45,14 +46,48 @@ def walked(operands: Operands, initial: EdgeStates, axes: Sequence[int], every: 
             return jnp.expand_dims(jnp.moveaxis(jnp.squeeze(array, 0), 0, rank), rank + 1)
         return jnp.moveaxis(array, (0, 1), (rank + 1, rank))
 
-    nodes = Nodes(local.nodes, *(first(array) for array in operands.inputs))
-    loop = node_loop(partial(_node, local.at), rank, every)
-    states, outputs = loop(local.shared, nodes, _by_port(axes, initial))
+    whole = local.shared, Nodes(local.nodes, *(first(array) for array in operands.inputs))
+    shared, nodes = _narrow(whole[0], 0), _narrow(whole[1], rank)
+    loop = node_loop(partial(_wide_node, local.at, _shapes(whole[0], 0), _shapes(whole[1], rank)), rank, every)
+    states, outputs = loop(shared, nodes, _by_port(axes, initial))
+    outputs = outputs.reshape(*axes, initial.shape[1], initial.shape[0], operands.value.shape[-1])
     if initial.shape[0] == 1:
         outputs = jnp.moveaxis(jnp.squeeze(outputs, rank + 1), rank, 0)[None]
     else:
         outputs = jnp.moveaxis(outputs, (rank + 1, rank), (0, 1))
     return outputs, _by_edge(states, initial.shape)
+
+
+# A loop is given arrays without axes of size one: where one is put in or taken out just before it, XLA's CPU backend chooses a
+# layout that the loop does not have, and copies the array.
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+def _shapes(tree: Any, kept: int) -> Shapes:
+    """Those of arrays behind the first axes, so many of which are kept."""
+    return tuple(array.shape[kept:] for array in jax.tree.leaves(tree))
+
+
+def _narrow(tree: Any, kept: int) -> Any:
+    """Arrays without axes of size one, but for the first ones, which are kept."""
+
+    def narrow(array: Array) -> Array:
+        return array.reshape(*array.shape[:kept], *(size for size in array.shape[kept:] if size > 1))
+
+    return jax.tree.map(narrow, tree)
+
+
+def _wide(tree: Any, shapes: Shapes) -> Any:
+    structure = cast(Any, jax.tree.structure(tree))
+    arrays = zip(jax.tree.leaves(tree), shapes, strict=True)
+    return jax.tree.unflatten(structure, [array.reshape(shape) for array, shape in arrays])
+
+
+def _wide_node(at: Any, of_shared: Shapes, of_node: Shapes, shared: Any, node: Any, states: States) -> tuple[States, Array]:
+    """`_node` on arrays of which axes of size one are left out."""
+    leaving, read = _node(at, _wide(shared, of_shared), _wide(node, of_node), states)
+    return leaving, _narrow(read, 0)
 
 
 def _by_port(axes: Sequence[int], border: Array) -> States:
