@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -24,8 +24,8 @@ from stmlang.experiments.imagenet.learning import Judged, accuracy, confusion, e
 from stmlang.experiments.imagenet.models import made
 from stmlang.experiments.imagenet.reading import Files, Members, held_out, opened
 from stmlang.experiments.imagenet.recipes import SIZES, recipe
-from stmlang.experiments.imagenet.report import Result, command, page
-from stmlang.experiments.imagenet.settings import RECIPES, Settings, Size
+from stmlang.experiments.imagenet.report import NAMES, Result, command, page
+from stmlang.experiments.imagenet.settings import RECIPES, Model, Settings, Size
 from stmlang.experiments.imagenet.study import source
 from stmlang.experiments.training.errors import TrainingError
 from stmlang.experiments.training.fitting import Task, fit
@@ -204,7 +204,8 @@ def test_a_model_is_judged_on_every_image_once(tmp_path: Path) -> None:
 
 
 def test_recipes_are_the_tables_of_the_paper() -> None:
-    for size, epochs, rate, drop_path in (("T", 800, 4e-3, 0.0), ("S", 400, 4e-3, 0.05), ("B", 400, 3e-3, 0.1)):
+    table: dict[Size, tuple[int, float, float]] = {"T": (800, 4e-3, 0.0), "S": (400, 4e-3, 0.05), "B": (400, 3e-3, 0.1)}
+    for size, (epochs, rate, drop_path) in table.items():
         before = recipe("deit3-pretrain", size)
         training = before.training
         assert (training.epochs, training.rate, before.drop_path) == (epochs, rate, drop_path)
@@ -218,21 +219,21 @@ def test_recipes_are_the_tables_of_the_paper() -> None:
     assert all(setting.side == 16 * setting.patches for setting in map(recipe, RECIPES) if setting.side)
 
 
-def shapes(settings: Settings, model: Any, classes: int) -> Any:
-    side = settings.side or 32
-    return eqx.filter_eval_shape(lambda: made(model, settings, side, classes, jax.random.key(0)))
+def shapes(settings: Settings, model: Any, classes: int, side: int) -> Any:
+    return cast(Any, eqx.filter_eval_shape)(lambda: made(model, settings, side, classes, jax.random.key(0)))
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_recipes_train_the_models_of_the_paper(size: Size) -> None:
-    model = shapes(recipe("deit3-pretrain", size), "plstm", 1000)
+    model = shapes(recipe("deit3-pretrain", size), "plstm", 1000, 192)
     assert parameters(model) == pytest.approx({"T": 6.30e6, "S": 23.22e6, "B": 88.91e6}[size], rel=0.01)
     assert (model.dtype, model.turns, model.patch) == ("bfloat16", 6, 16)
 
 
-def test_models_of_the_small_recipe_are_equally_large() -> None:
+@pytest.mark.parametrize("side", [32, 64])
+def test_models_of_the_small_recipe_are_equally_large(side: int) -> None:
     settings = recipe("small")
-    counts = [parameters(shapes(settings, model, 10)) for model in settings.models]
+    counts = [parameters(shapes(settings, model, 10, side)) for model in settings.models]
     assert max(counts) < 1.05 * min(counts)
 
 
@@ -325,7 +326,13 @@ def test_a_run_writes_its_page_and_goes_on(tmp_path: Path, capsys: pytest.Captur
 
 def test_the_page_has_means_spreads_and_what_is_missing(tmp_path: Path) -> None:
     settings = replace(recipe("small"), training=replace(recipe("small").training, out=tmp_path), models=("plstm", "vit"))
-    runs = [("plstm", 0, 0.5), ("vit", 0, 0.4), ("plstm", 1, 0.6), ("vit", 1, 0.4), ("plstm", 2, 0.7)]
+    runs: list[tuple[Model, int, float]] = [
+        ("plstm", 0, 0.5),
+        ("vit", 0, 0.4),
+        ("plstm", 1, 0.6),
+        ("vit", 1, 0.4),
+        ("plstm", 2, 0.7),
+    ]
     line = ({"step": 10, "loss": 1.5},)
     results = [
         Result(
@@ -336,5 +343,14 @@ def test_the_page_has_means_spreads_and_what_is_missing(tmp_path: Path) -> None:
     text = page("cifar10", results, settings)
     assert "| pLSTM | 1,000 | 2 M | 3 | 3 | 25.0% ± 0.0 | 60.0% ± 10.0 |" in text
     assert "| ViT | 1,000 | 2 M | 2 | 3 | 25.0% ± 0.0 | 40.0% ± 0.0 |" in text
-    assert "of 2 models 1 of seed 2" in " ".join(text.split())
+    assert "Not all runs are done: of 2 models 1 of seed 2." in " ".join(text.split())
     assert "JPEGs" in text
+
+
+@pytest.mark.parametrize("name", ["cifar10", "tiny_imagenet"])
+def test_the_pages_in_the_documents_are_of_this_study(name: str) -> None:
+    text = (ROOT / "docs" / "results" / f"{name}.md").read_text()
+    settings = parse(text.splitlines()[2].split()[3:])
+    assert f"All models take {settings.training.steps} steps" in " ".join(text.split())
+    for model in settings.models:
+        assert f"| {NAMES[model]} | {settings.seeds[0]} |" in text

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto import event_pb2
 
 import stmlang
 from stmlang.experiments.training import logs
@@ -95,7 +95,7 @@ def charted(folder: Path) -> list[tuple[str, int, float]]:
         content, place = path.read_bytes(), 0
         while place < len(content):
             (length,) = struct.unpack_from("<Q", content, place)
-            event = Event.FromString(content[place + 12 : place + 12 + length])
+            event = cast(Any, event_pb2).Event.FromString(content[place + 12 : place + 12 + length])
             events += [(value.tag, event.step, value.simple_value) for value in event.summary.value]
             place += length + 16
     return events
