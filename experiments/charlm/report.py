@@ -144,7 +144,7 @@ def _about(results: Sequence[Result], settings: Settings, corpus: Corpus) -> lis
         f"""Bits of a character are over windows of {settings.context}, each from nothing on, so that a character is predicted
         from {settings.context / 2:.0f} before it on average, by attention as well as by a scan. Seconds are those of training
         at the chosen rate, compilation among them, on {settings.machine}.""",
-        *([f"Not trained yet: {', '.join(missing)}."] if missing else []),
+        *([f"Not on the page yet: {', '.join(missing)}."] if missing else []),
     ]
 
 

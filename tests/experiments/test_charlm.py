@@ -224,7 +224,7 @@ def test_the_page_is_that_of_what_is_done(tmp_path: Path) -> None:
         "    So\n\n    it is\n",
     ):
         assert line in written
-    assert "Not trained yet: softmax transformer, mLSTM, Mamba-2, DeltaNet, pLSTM." in " ".join(written.split())
+    assert "Not on the page yet: softmax transformer, mLSTM, Mamba-2, DeltaNet, pLSTM." in " ".join(written.split())
     assert "20 steps of 8 examples of 128 characters" in " ".join(written.split())
 
 
@@ -235,4 +235,4 @@ def test_the_page_in_the_documents_is_of_this_study() -> None:
     rows = [line.split(" | ")[0] for line in text.splitlines() if " | `std:" in line or " | softmax attention | " in line]
     missing = [NAMES[model] for model in settings.models if f"| {NAMES[model]}" not in rows]
     assert rows
-    assert ("Not trained yet: " + ", ".join(missing) in " ".join(text.split())) == bool(missing)
+    assert ("Not on the page yet: " + ", ".join(missing) in " ".join(text.split())) == bool(missing)
