@@ -16,6 +16,8 @@ STEPS_AN_EPOCH = 100
 """Words are drawn anew for each batch, so that an epoch is a number of steps and no more."""
 NEAR, ALL = 0.5, 0.8
 """Shares of all steps: up to the first labels count near the start of a word alone, from the second on all do."""
+EARLY = 0.3
+"""The first of them where words grow."""
 SHORTEST = 2
 """Up to so many edges from the start."""
 
@@ -103,7 +105,9 @@ class Drawn:
     """A `Source` of batches of words that nobody has seen: what a batch holds depends on the seed and its step alone.
 
     Up to `NEAR` of the `steps` labels count up to `SHORTEST` edges from the first node, then further and further, and from
-    `ALL` of them on all do: a long product teaches nothing to a model that cannot multiply two elements yet.
+    `ALL` of them on all do: a long product teaches nothing to a model that cannot multiply two elements yet. Where they are
+    `growing`, they do so from `EARLY` on, twice as far in equal times, and words are no longer than is asked for, rounded up to
+    a power of two, and as many more: there is more to learn from a step, and it costs the same.
     """
 
     group: Group
@@ -111,6 +115,7 @@ class Drawn:
     count: int
     seed: int
     steps: int
+    growing: bool = False
 
     @property
     def steps_an_epoch(self) -> int:
@@ -119,12 +124,25 @@ class Drawn:
     def reach(self, step: int) -> int:
         """Up to which distance labels count at a step."""
         longest = int(self.nodes.distance.max())
-        grown = (step / self.steps - NEAR) / (ALL - NEAR)
-        return min(longest, max(0, round(grown * (longest - SHORTEST))) + SHORTEST)
+        if longest <= SHORTEST:
+            return longest
+        first = EARLY if self.growing else NEAR
+        grown = min(1.0, max(0.0, (step / self.steps - first) / (ALL - first)))
+        if self.growing:
+            return round(SHORTEST * (longest / SHORTEST) ** grown)
+        return round(grown * (longest - SHORTEST)) + SHORTEST
+
+    def laid(self, step: int) -> Nodes:
+        """Where the words of a step lie."""
+        size, reach = self.nodes.size, self.reach(step)
+        sizes = [2**power for power in range(1, size.bit_length()) if self.growing and 2**power < size]
+        smaller = (Nodes(self.nodes.form, smaller) for smaller in sizes)
+        return next((nodes for nodes in smaller if nodes.distance.max() >= reach), self.nodes)
 
     def batch(self, step: int) -> Words:
-        generator = np.random.default_rng([self.seed, 0, step])
-        return words(self.group, self.nodes, self.count, generator, self.reach(step))
+        generator, nodes = np.random.default_rng([self.seed, 0, step]), self.laid(step)
+        count = self.count * len(self.nodes.before) // len(nodes.before)
+        return words(self.group, nodes, count, generator, self.reach(step))
 
 
 def _generated(points: int, *, even: bool) -> Group:

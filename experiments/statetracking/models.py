@@ -124,4 +124,4 @@ def made(run: Run, order: int) -> LanguageModel:
     }
     mixer = mixers.get(run.model, lambda key: ScanLayer(op, run.dim, norm=Joint(run.heads, run.width), key=key))
     key = jax.random.key(run.training.seed)
-    return LanguageModel(mixer, vocabulary=order + 1, dim=run.dim, depth=run.depth, expansion=2, tied=False, key=key)
+    return LanguageModel(mixer, vocabulary=order + 1, dim=run.dim, depth=run.depth, hidden=2 * run.dim, tied=False, key=key)

@@ -45,6 +45,7 @@ class Settings:
     depth: Annotated[int, Doc("layers of a scan and a perceptron")] = 1
     heads: Annotated[int, Doc("scans side by side in a layer")] = 4
     width: Annotated[int, Doc("numbers in a key and in a value of a head")] = 8
+    growing: Annotated[bool, Doc("words as long as the products that are asked for, and the more of them the shorter")] = False
     report: Annotated[Path | None, Doc("file that gets the page as well")] = None
 
     @property
@@ -90,7 +91,7 @@ class Settings:
         seed = (self.training.seed + number) % SEEDS
         training = replace(self.training, steps=self.steps, seed=seed, out=self.training.out / problem / f"{model}-{seed}")
         size = self.length if form(problem) == "chain" else self.side
-        return Run(training, model, problem, size, self.dim, self.depth, self.heads, self.width)
+        return Run(training, model, problem, size, self.dim, self.depth, self.heads, self.width, self.growing)
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Run:
     depth: int
     heads: int
     width: int
+    growing: bool
 
     @property
     def nodes(self) -> Nodes:

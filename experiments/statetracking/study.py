@@ -71,7 +71,7 @@ def tested(model: Any, group: Group, nodes: Nodes, count: int) -> Judged:
 def trained(run: Run, settings: Settings, console: Console) -> Result:
     """Train a model, or go on with its training, and test it. Its initial parameters and its words are those of the seed."""
     elements = group(group_of(run.problem))
-    source = Drawn(elements, run.nodes, run.training.batch, run.training.seed, settings.steps)
+    source = Drawn(elements, run.nodes, run.training.batch, run.training.seed, settings.steps, run.growing)
     fitted = fit(made(run, elements.order), Task(loss, source), run.training, console, run)
     tests = tuple(tested(fitted.model, elements, nodes, settings.count) for nodes in settings.tested(run.problem))
     said = ", ".join(f"{test.nodes:.1%} at {test.size}" for test in tests)

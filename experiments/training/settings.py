@@ -112,5 +112,6 @@ def options(settings: Any, usual: Any) -> list[str]:
     before, words = flat(as_json(usual)), list[str]()
     for name, value in flat(as_json(settings)).items():
         if value != before[name]:
-            words += [f"--{name.replace('_', '-')}", *map(str, cast(list[Any], value) if isinstance(value, list) else [value])]
+            values = cast(list[Any], value) if isinstance(value, list) else [] if value is True else [value]
+            words += [f"--{name.replace('_', '-')}", *map(str, values)]
     return words

@@ -13,8 +13,9 @@ from stmlang.experiments.training.errors import TrainingError
 
 
 class Source(Protocol):
-    """Batches of an endless sequence of epochs. `batch(step)` is a pytree of arrays whose first axis counts examples, always of
-    the same shapes, and the same arrays whenever it is asked for: the state of a source is the number of the step."""
+    """Batches of an endless sequence of epochs. `batch(step)` is a pytree of arrays whose first axis counts examples, of few
+    shapes, since a step is compiled for each, and the same arrays whenever it is asked for: the state of a source is the number
+    of the step."""
 
     @property
     def steps_an_epoch(self) -> int: ...

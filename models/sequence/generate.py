@@ -33,6 +33,19 @@ def generate(
     if prompt.ndim != 1 or prompt.shape[0] == 0:
         raise call_error("STM5201", f"`prompt` must have the shape (time,), with a token at least, not {prompt.shape}")
     logits, state = model.prefill(model.init_state(), prompt)
+    return written(model, state, logits[-1], count, temperature=temperature, key=key)[0]
+
+
+def written(
+    model: LanguageModel,
+    state: Any,
+    logits: Float[Array, " vocabulary"],
+    count: int,
+    *,
+    temperature: float,
+    key: PRNGKeyArray,
+) -> tuple[Int[Array, " count"], Any]:
+    """So many tokens behind those that a state has seen, and the state behind them; `logits` are those behind the last."""
 
     def step(carry: tuple[Any, Array], own: PRNGKeyArray) -> tuple[tuple[Any, Array], Array]:
         state, logits = carry
@@ -40,7 +53,8 @@ def generate(
         logits, state = model.step(state, token)
         return (state, logits), token
 
-    return jax.lax.scan(step, (state, logits[-1]), jax.random.split(key, count))[1]
+    (state, _), tokens = jax.lax.scan(step, (state, logits), jax.random.split(key, count))
+    return tokens, state
 
 
 def drawn(logits: Float[Array, " vocabulary"], temperature: float, key: PRNGKeyArray) -> Int[Array, ""]:

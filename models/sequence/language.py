@@ -37,11 +37,11 @@ class Layer(eqx.Module):
     __hash__ = hash_of
     __eq__ = equal
 
-    def __init__(self, mixer: MakeMixer, dim: int, expansion: int, *, key: PRNGKeyArray) -> None:
+    def __init__(self, mixer: MakeMixer, dim: int, hidden: int, *, key: PRNGKeyArray) -> None:
         own, perceptron = jax.random.split(key)
         self.before_mixer, self.mixer = RMSNorm((dim,), dtype=jnp.float32), mixer(own)
-        self.before_perceptron = RMSNorm((dim,), dtype=jnp.float32) if expansion else None
-        self.perceptron = Perceptron(dim, expansion * dim, key=perceptron) if expansion else None
+        self.before_perceptron = RMSNorm((dim,), dtype=jnp.float32) if hidden else None
+        self.perceptron = Perceptron(dim, hidden, key=perceptron) if hidden else None
 
     def __call__(self, x: Float[Array, "time dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "time dim"]:
         del key
@@ -96,23 +96,24 @@ class LanguageModel(eqx.Module):
         vocabulary: int,
         dim: int,
         depth: int,
-        expansion: int = 4,
+        hidden: int | None = None,
         tied: bool = True,
         dtype: Any = "float32",
         key: PRNGKeyArray,
     ) -> None:
-        """Perceptrons have `expansion * dim` features between their maps; with 0 there are none, as Mamba and mLSTM have it.
-        A `tied` head is the embedding itself. `dtype` is that of the stream between layers; parameters are in float32. Raises
-        SpecError (STM5208) for what no model can be made of."""
+        """Perceptrons have `hidden` features between their maps, `4 dim` if None; with 0 there are none, as Mamba and mLSTM
+        have it. A `tied` head is the embedding itself. `dtype` is that of the stream between layers; parameters are in float32.
+        Raises SpecError (STM5208) for what no model can be made of."""
         self.vocabulary, self.dim = require_size("vocabulary", vocabulary), require_size("dim", dim)
-        self.depth, expansion = require_size("depth", depth), require_size("expansion", expansion, 0)
+        self.depth = require_size("depth", depth)
+        hidden = 4 * self.dim if hidden is None else require_size("hidden", hidden, 0)
         self.dtype = require_type("dtype", dtype).name
         if not callable(mixer):
             help = "such as `lambda key: GLA(op, dim, key=key)`"
             raise call_error("STM5208", "`mixer` must be a function from a key to a new mixer", help=help)
         embed, head, *layers = jax.random.split(require_key(key), 2 + depth)
         self.embed = eqx.nn.Embedding(weight=START * jax.random.normal(embed, (vocabulary, dim), jnp.float32))
-        made = [Layer(mixer, dim, expansion, key=own) for own in layers]
+        made = [Layer(mixer, dim, hidden, key=own) for own in layers]
         learned = [cast(Layer, eqx.filter(layer, eqx.is_inexact_array)) for layer in made]
         self.stacked = jax.tree.map(_stack, *learned)
         self.shared = cast(Layer, eqx.filter(made[0], eqx.is_inexact_array, inverse=True))

@@ -36,6 +36,7 @@ def run(module: str, words: list[str], blocked: set[str], folder: Path) -> subpr
 ENTRIES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "stmlang.experiments.digits": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
     "stmlang.experiments.arrow": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
+    "stmlang.experiments.charlm": (["--out", "out"], ("tyro", "optax", "matplotlib", "orbax")),
     "stmlang.experiments.statetracking": (["--out", "out"], ("tyro", "optax", "orbax")),
     "stmlang.experiments.tudataset": (["--out", "out"], ("optax", "sklearn", "matplotlib")),
     "stmlang.experiments.imagenet": (["--out", "out"], ("tyro", "optax", "matplotlib", "orbax", "grain", "PIL", "safetensors")),

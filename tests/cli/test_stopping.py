@@ -173,7 +173,7 @@ def test_a_command_at_any_time(command: str, tmp_path: Path) -> None:
         (tmp_path / "op.stmx").unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("name", ["digits", "statetracking", "tudataset", "circuits", "arrow", "imagenet"])
+@pytest.mark.parametrize("name", ["digits", "statetracking", "tudataset", "circuits", "arrow", "imagenet", "charlm"])
 def test_studies(name: str, tmp_path: Path) -> None:
     words = ["-m", f"stmlang.experiments.{name}", "--out", str(tmp_path / "out")]
     words += ["--data", str(tmp_path)] * (name in ("circuits", "imagenet"))

@@ -92,6 +92,18 @@ def test_labels_count_near_the_start_first_and_all_at_the_end() -> None:
     assert Drawn(group("s3"), Nodes("chain", 1), 1, seed=0, steps=1).reach(0) == 1
 
 
+def test_words_grow_with_the_products_that_are_asked_for() -> None:
+    source = Drawn(group("a5"), Nodes("chain", 20), 4, seed=0, steps=100, growing=True)
+    sizes = [source.laid(step).size for step in range(100)]
+    assert list(dict.fromkeys(sizes)) == [2, 4, 8, 16, 20]
+    for step in (0, 60, 99):
+        batch = source.batch(step)
+        assert batch.tokens.shape == (4 * 21 // (sizes[step] + 1), sizes[step] + 1)
+        assert int(batch.counted[0].sum()) == source.reach(step)
+    assert [source.reach(step) for step in (0, 29, 40, 55, 80, 99)] == [2, 2, 3, 6, 20, 20]
+    assert [replace(source, nodes=Nodes("grid", 5)).laid(step).size for step in (0, 60, 99)] == [2, 4, 5]
+
+
 # --- models ----------------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +127,7 @@ def test_models_are_those_of_the_specs() -> None:
 def test_command_line() -> None:
     assert parse([]) == Settings()
     words = ["--problems", "a5", "s3-grid", "--models", "gla", "rotation", "--tests", "8", "16", "--seed", "7", "--seeds", "2"]
-    settings = parse([*words, "--scale", "small"])
+    settings = parse([*words, "--scale", "small", "--growing"])
     assert (settings.problems, settings.models, settings.tests) == (("a5", "s3-grid"), ("gla", "rotation"), (8, 16))
     runs = [
         (run.problem, run.model, run.training.seed, run.training.steps)

@@ -40,7 +40,7 @@ def _on(spec: str, sizes: dict[str, int], kind: Any) -> Callable[[jax.Array], An
 @cache
 def model(name: str, depth: int = 2, tied: bool = True) -> LanguageModel:
     return LanguageModel(
-        MIXERS[name](), vocabulary=VOCABULARY, dim=DIM, depth=depth, expansion=2 * tied, tied=tied, key=jax.random.key(0)
+        MIXERS[name](), vocabulary=VOCABULARY, dim=DIM, depth=depth, hidden=2 * DIM * tied, tied=tied, key=jax.random.key(0)
     )
 
 
@@ -126,7 +126,7 @@ def test_generation_draws_by_the_logits() -> None:
 
 
 def test_bfloat16_streams_give_float32_logits() -> None:
-    sizes = {"vocabulary": VOCABULARY, "dim": DIM, "depth": 2, "expansion": 2}
+    sizes = {"vocabulary": VOCABULARY, "dim": DIM, "depth": 2, "hidden": 2 * DIM}
     narrow = LanguageModel(MIXERS["gla"](), **sizes, dtype=jnp.bfloat16, key=jax.random.key(0))
     assert narrow.layer(0)(jnp.ones((3, DIM), jnp.bfloat16)).dtype == jnp.bfloat16
     logits = call(narrow, tokens(5))
