@@ -74,6 +74,7 @@ def training_cases() -> tuple[Case, ...]:
         *map(_smaller, usual),
         *_cases(_spread(CLOSE), 7),
         *_cases(_spread(MISSED), 2),
+        *_cases(SMALL, 10),
     )
 
 
@@ -309,6 +310,8 @@ MISSED = (
     _volumes("d", (6, 7, 8)),
 )
 """More of the kinds whose choices still lost most on problems that nothing was fitted to, at other sizes and calls."""
+SMALL = _images("d", (8, 8), (12, 7), (10, 10), (7, 11))
+"""Grids whose whole gating matrix is small enough to be made, where two ways may be predicted alike."""
 USUAL_CALL = (1, 3, 64)
 USUAL = (
     *_chains("plstm/chain", 256, 1024, 4096),
