@@ -11,18 +11,26 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 from stmlang import log
-from stmlang.cli import bench, check, compile, doctor, draw, explain, fmt, fuzz, inspect, listing, lsp, new, show, tune
 from stmlang.cli.output import print_failure, print_usage, say
 from stmlang.ending import missing, refused
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.suggest import nearest
 
-COMMANDS = (check, compile, explain, draw, tune, bench, fuzz, fmt, listing, show, new, inspect, doctor, lsp)
-"""Modules with NAME, SUMMARY, `add_arguments(parser)` and `run(arguments) -> exit status`, which imports what is slow."""
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        **{name: name for name in ("check", "compile", "explain", "draw", "tune", "bench", "fuzz", "fmt")},
+        "list": "listing",
+        **{name: name for name in ("show", "new", "inspect", "doctor", "lsp")},
+    }
+)
+"""The modules of this folder by the command that each is, with NAME, SUMMARY, `add_arguments(parser)` and `run(arguments) ->
+exit status`, which imports what is slow. A command imports its own module alone."""
 
 USAGE, REFUSED, INTERNAL, INTERRUPTED, BROKEN_PIPE = 2, 1, 70, 130, 141
 _CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<known>.*)\)\Z", re.DOTALL)
@@ -33,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = sys.argv[1:] if argv is None else argv
     try:
-        arguments = _parser().parse_args(words)
+        arguments = _parser(words).parse_args(words)
     except SystemExit as stop:  # argparse has printed what it had to say
         return stop.code if isinstance(stop.code, int) else USAGE
     except _Wrong as wrong:
@@ -75,9 +83,9 @@ def _usage(wrong: _Wrong, words: Sequence[str]) -> int:
 def _options(words: Sequence[str]) -> list[str]:
     """The options that a command line could have, by the command in it."""
     parser = _Parser(prog="stmlang")
-    for module in COMMANDS:
-        if module.NAME in words:
-            module.add_arguments(parser)
+    for name in COMMANDS:
+        if name in words:
+            _module(name).add_arguments(parser)
             break
     return re.findall(r"(?<!\S)--[a-z][a-z-]*", parser.format_help())
 
@@ -146,7 +154,14 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _module(name: str) -> Any:
+    """The module of a command."""
+    return import_module(f"stmlang.cli.{COMMANDS[name]}")
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """What reads a command line; it knows all commands unless these words begin with one."""
+    asked = [word for word in words[:2] if word != "--debug"][:1]
     parser = _Parser(
         prog="stmlang",
         description="Compile linear recurrences over directed acyclic graphs.",
@@ -157,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument("--debug", action="store_true", help="show the full trace of an internal error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in COMMANDS:
+    for module in map(_module, asked if asked and asked[0] in COMMANDS else COMMANDS):
         sub = commands.add_parser(module.NAME, help=module.SUMMARY, description=module.__doc__, allow_abbrev=False)
         # Also behind the command; not set by default there, so that `stmlang --debug check` is kept.
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)

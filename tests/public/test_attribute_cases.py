@@ -94,7 +94,7 @@ each = pytest.mark.parametrize("make", OBJECTS.values(), ids=OBJECTS)
 def test_a_missing_attribute_is_an_attribute_error(make: Callable[[Path], Any], tmp_path: Path) -> None:
     """`hasattr` answers for any name, whether it looks private, like one of Python's protocols, or like one of a class."""
     subject = make(tmp_path)
-    for name in ("colour", "_colour", "__colour__", "__array__", "__cuda_array_interface__", "_repr_html_", "mro", "шар"):
+    for name in ("colour", "_colour", "__colour__", "__array__", "__cuda_array_interface__", "_repr_latex_", "mro", "шар"):
         assert not hasattr(subject, name)
         with pytest.raises(AttributeError, match=name):
             getattr(subject, name)
