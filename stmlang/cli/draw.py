@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stmlang.cli.options import add_batch, add_json, add_planning, add_spec, natural
 from stmlang.cli.output import print_json, tell
+from stmlang.draw.names import WHAT
 
 if TYPE_CHECKING:
     from stmlang.facts import Facts
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 NAME = "draw"
 SUMMARY = "draw topology, gates, receptive field, plan and memory"
-WHAT = ("topology", "gates", "receptive", "plan", "memory", "all")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 
 from stmlang.draw.gates import gates_picture
+from stmlang.draw.names import What
 from stmlang.draw.picture import Picture, Pictures, cannot_draw
 from stmlang.draw.plan import memory_picture, plan_picture
 from stmlang.draw.receptive import MOST, receptive_picture
@@ -17,9 +18,7 @@ from stmlang.graph.dag import DAG
 from stmlang.plan.plan import Plan
 from stmlang.scan.scan import Scan
 
-What = Literal["topology", "gates", "receptive", "plan", "memory", "all"]
 T = TypeVar("T")
-WHAT: tuple[What, ...] = get_args(What)
 
 
 def pictures_of(

@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from stmlang.draw.names import SUFFIXES
 from stmlang.source import short
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.writing import written_whole
@@ -29,7 +30,6 @@ STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-SUFFIXES = (".svg", ".png", ".html")
 DOTS = 160
 """Pixels of a PNG to an inch."""
 GAP = 0.35

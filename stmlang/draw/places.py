@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int64
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels
+from stmlang.scan.scan import Direction
 
 MOST_ALONG = 16
 """Nodes of an axis that are drawn, at most: of a longer one the first and the last."""
@@ -86,3 +87,9 @@ def _sort_levels(
         count = np.bincount(near, minlength=len(levels))[members]
         wish = np.where(count > 0, total / np.maximum(count, 1), order[members])
         order[members[np.argsort(wish, kind="stable")]] = np.arange(len(members)) - (len(members) - 1) / 2
+
+
+def senses_text(dag: DAG, direction: Direction) -> str:
+    """`rows +  cols -`: a direction as it is written beside a picture."""
+    pairs = zip(dag.ports, direction.senses, strict=True)
+    return "  ".join(f"{port} {'+' if sense > 0 else '-'}" for port, sense in pairs)

@@ -6,14 +6,14 @@ each node and head, is drawn as its size, averaged over heads. The direct term i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from stmlang.draw.picture import ACCENT, MARK, PALE, Picture, cannot_draw
-from stmlang.draw.places import MOST_NODES, layered_places
+from stmlang.draw.places import MOST_NODES, layered_places, senses_text
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels, topological_order
 from stmlang.graph.shapes import key_shape, leaf_shape, leaf_sites, query_shape, value_shape
@@ -105,7 +105,7 @@ def receptive_picture(
         for axis, field, direction in zip(axes, fields, scan.directions, strict=False):
             shown = np.where(field > 0, np.log10(np.maximum(field / most, FLOOR)), np.nan)
             drawn = _panel(axis, dag, shown, node)
-            axis.set_title("  ".join(_senses(dag, direction.senses)), fontsize=8)
+            axis.set_title(senses_text(dag, direction), fontsize=8)
         if drawn is not None:
             bar = figure.colorbar(drawn, ax=list(axes), shrink=0.8, ticks=[np.log10(FLOOR), np.log10(FLOOR) / 2, 0])
             bar.ax.set_yticklabels([f"<{FLOOR:.0e}", f"{FLOOR**0.5:.0e}", "1"], fontsize=7)
@@ -116,10 +116,6 @@ def receptive_picture(
         f"{known}. White: not reached. The direct term is left out."
     )
     return Picture("receptive field", caption, size * min(ACROSS, len(fields)) + 0.9, size * rows, draw)
-
-
-def _senses(dag: DAG, senses: Sequence[int]) -> list[str]:
-    return [f"{port} {'+' if sense > 0 else '-'}" for port, sense in zip(dag.ports, senses, strict=True)]
 
 
 def _panel(axis: Any, dag: DAG, shown: Strength, node: int) -> Any:

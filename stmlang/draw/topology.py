@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from stmlang.draw.picture import ACCENT, INK, MARK, PALE, Picture
-from stmlang.draw.places import MOST_NODES, Places, grid_places, layered_places
+from stmlang.draw.places import MOST_NODES, Places, grid_places, layered_places, senses_text
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels
 from stmlang.scan.scan import Scan
@@ -117,10 +117,7 @@ def _directions(axis: Any, scan: Scan, dag: DAG) -> None:
         steps = _unit(np.arange(len(dag.ports)), len(dag.ports)) if dag.regular is not None else np.array([[1.0, 0.0]])
         senses = np.asarray(direction.senses[: len(steps)], float)[:, None]
         _arrows(axis, np.tile([[0.0, float(number)]], (len(steps), 1)), 0.35 * steps * senses, MARK)
-        words = "  ".join(
-            f"{port} {'+' if sense > 0 else '-'}" for port, sense in zip(dag.ports, direction.senses, strict=True)
-        )
-        axis.text(0.7, number, words, fontsize=8, va="center")
+        axis.text(0.7, number, senses_text(dag, direction), fontsize=8, va="center")
 
 
 def _levels_picture(dag: DAG, words: str) -> Picture:

@@ -19,7 +19,8 @@ from jaxtyping import Array, Bool, Float, Int
 from stmlang.compiler import Call, Prepared, Request, prepare
 from stmlang.compiler import plan as plan_of
 from stmlang.cost import units
-from stmlang.draw.all import WHAT, What, pictures_of
+from stmlang.draw.all import pictures_of
+from stmlang.draw.names import WHAT, What
 from stmlang.draw.picture import Pictures
 from stmlang.facts import Facts
 from stmlang.facts.show import show_facts
