@@ -15,6 +15,10 @@ def delta_gates(problem: Problem) -> DeltaRule | str:
     rule = delta_rule(problem.scan)
     if rule is None:
         return f"it needs a transition of the form {FORM}"
+    if problem.key == 1:
+        # A number that is zero where all is erased leaves nothing. Of what is written less what is erased, each as large as if
+        # nothing had been, rounding is left.
+        return "it needs keys of two entries or more: with one a transition is a number"
     for name, matrix in (("source", False), ("mark", True)):
         state = problem.state_of(name)
         by_port = not set(PORT_INDICES).isdisjoint(problem.scan.gate(name).indices)

@@ -51,6 +51,13 @@ class Merge:
         return self.count * (self.rows * self.nodes + self.edges) * (self.columns * self.nodes + self.edges)
 
 
+def by_track(merges: Iterable[Merge], tracks: int) -> Iterator[Merge]:
+    """The same of blocks that have an edge for each track."""
+    for merge in merges:
+        edges = {name: tracks * getattr(merge, name) for name in ("a_edges", "b_edges", "shared", "edges")}
+        yield replace(merge, **edges)
+
+
 def regular_merges(sides: tuple[int, ...]) -> Iterator[Merge]:
     """The merges that build one box of a grid from its nodes, axis by axis from the last to the first.
 
@@ -278,6 +285,15 @@ def costed(
         op_count_backward=both,
         terms=counted,
     )
+
+
+def needs_path_weights(problem: Problem) -> str | None:
+    """Why a strategy that multiplies the weights of paths between tracks of edges cannot take this scan; None where it can."""
+    others = problem.state_indices - {"track", "track'"}
+    if others:
+        names = ", ".join(sorted(others))
+        return f"it needs one number per head for every gate, or one for each track, and here gates act on the state ({names})"
+    return None
 
 
 def needs_scalar_gates(problem: Problem) -> str | None:

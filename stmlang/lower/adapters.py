@@ -27,7 +27,8 @@ own coordinates of directions, without the direct term; of a ragged topology wit
 
 def by_block(tables: Callable[[LoweringContext], Tables], block: BlockOf, outputs: OutputsOf | None = None) -> Lowering:
     """A strategy that sums up the whole DAG as one block: one attention pass for the sum of all directions, and states across
-    the border. `outputs` takes the place of attention with the gating matrix; the block is then made only for states."""
+    the border, of whose edges the block has one for each track. `outputs` takes the place of attention with the gating matrix;
+    the block is then made only for states."""
 
     def gating(context: LoweringContext, tables: Tables, operands: Operands) -> Array:
         return _declared_gating(context, block(context, tables, operands).gating)
@@ -42,7 +43,8 @@ def by_block(tables: Callable[[LoweringContext], Tables], block: BlockOf, output
         brought, leaving = list[Array](), list[Array]()
         for number, (whole, (context, _, operands)) in enumerate(zip(blocks, bundles, strict=True)):
             query, key, value = (_flat(context, array) for array in operands.inputs)
-            entering = jnp.squeeze(_entering(call, number), 3)
+            states = _entering(call, number)
+            entering = states.reshape(*states.shape[:2], -1, *states.shape[4:])
             if call.entering is not None:
                 outer = read(whole.mark, query, entering)
                 # One axis of nodes is what `declared` expects of ragged topologies.
@@ -50,7 +52,7 @@ def by_block(tables: Callable[[LoweringContext], Tables], block: BlockOf, output
                 brought.append(declared(context, shaped))
             if call.leaving:
                 after = leaving_states(whole.source, whole.transition, key, value, entering)
-                leaving.append(after[:, :, :, None])
+                leaving.append(after.reshape(*after.shape[:2], -1, *states.shape[3:]))
         if brought and call.summed:
             own = jnp.concatenate([own, *brought]).sum(0, keepdims=True)
         elif brought:

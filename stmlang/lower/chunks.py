@@ -32,7 +32,7 @@ class Nodes(Protocol):
         ...
 
 
-State = Float[Array, "lane key value"]
+State = Float[Array, "lane *track key value"]
 N = TypeVar("N", bound=Nodes)
 Chunk = Callable[[N, State], tuple[Array, State]]
 """`(nodes, state that enters) -> (outputs (node, lane, value), state that leaves)`."""
@@ -100,7 +100,7 @@ def _choose(own: Array | None, nodes: N, others: N) -> N:
         return nodes
 
     def chosen(new: Array, old: Array) -> Array:
-        return jnp.where(own, new, old)
+        return jnp.where(own.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
 
     return jax.tree.map(chosen, nodes, others)
 

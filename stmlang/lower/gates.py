@@ -142,13 +142,18 @@ def elementwise(gate: Array) -> Array:
 
 def straight(where: Bool[Array, " site"], gate: Float[Array, "site lane *state"]) -> Float[Array, "site lane *state"]:
     """A gate that passes states straight on at some of its sites."""
+    return jnp.where(where.reshape(-1, *(1,) * (gate.ndim - 1)), passing(gate), gate)
+
+
+def passing(gate: Float[Array, "*site *state"]) -> Array:
+    """What passes states straight on in place of a gate, its six state axes: an identity where the gate is a matrix."""
     first, identity = gate.ndim - STATE_AXES, jnp.ones((1,) * STATE_AXES, gate.dtype)
     for axis in range(0, STATE_AXES, 2):
         size = gate.shape[first + axis]
         if gate.shape[first + axis + 1] > 1:
             shape = [size if k in (axis, axis + 1) else 1 for k in range(STATE_AXES)]
             identity = identity * jnp.eye(size, dtype=gate.dtype).reshape(shape)
-    return jnp.where(where.reshape(-1, *(1,) * (gate.ndim - 1)), identity, gate)
+    return identity
 
 
 # --- matrices of gates, from each of some edges to each of others ----------------------------------------------------

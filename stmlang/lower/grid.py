@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from stmlang.lower.block_recurrence import line_counts
+from stmlang.lower.gates import passing
 from stmlang.lower.operands import Operands, Scalars
 from stmlang.lower.summary import Summary
 
@@ -42,6 +43,7 @@ def pad_grid(operands: Operands, sizes: Sequence[int], target: Sequence[int]) ->
     ports = len(sizes)
     state = padded.transition.ndim - 4 - len(sizes)
     straight = jnp.eye(ports, dtype=padded.transition.dtype).reshape(ports, ports, *(1,) * state)
+    straight = straight * passing(padded.transition)[None, None]
     beyond = inside.reshape(*inside.shape, *(1,) * (2 + state))
     return padded._replace(transition=jnp.where(beyond, straight, padded.transition))
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from stmlang.lower.summary import Summary, Wiring, merge
-from stmlang.lower.tables import Indices, padded, select
+from stmlang.lower.tables import Indices, by_track, padded, select
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ def _shifted(border: Border, axis: int, by: int) -> Border:
     return Border(shift(border.entering), shift(border.leaving))
 
 
-def merge_grid(nodes: Summary, sizes: Sequence[int]) -> tuple[Summary, Border]:
-    """A whole box, from its nodes as blocks of shape `(*batch, *sizes, ...)`; all sizes at least one.
+def merge_grid(nodes: Summary, sizes: Sequence[int], tracks: int = 1) -> tuple[Summary, Border]:
+    """A whole box, from its nodes as blocks of shape `(*batch, *sizes, ...)`; all sizes at least one. Of several tracks the
+    blocks have an edge for each, those of an edge of the border behind each other.
 
     Axes are merged from the last to the first, so that the nodes of the result stand in C order. Along an axis equal
     blocks are merged in pairs, all at once, and what is left over at the end is merged onto the next one: the number of
@@ -75,7 +76,7 @@ def merge_grid(nodes: Summary, sizes: Sequence[int]) -> tuple[Summary, Border]:
     block, border = nodes, node_border(len(sizes))
     for axis in reversed(range(len(sizes))):
         steps, border = _fold_steps(border, axis, sizes[axis])
-        block = _fold(block, steps)
+        block = _fold(block, [_step_by_track(step, tracks) for step in steps])
     return block, border
 
 
@@ -94,6 +95,13 @@ class _FoldStep(NamedTuple):
     blocks: int
     rest: Wiring | None
     pairs: Wiring | None
+
+
+def _step_by_track(step: _FoldStep, tracks: int) -> _FoldStep:
+    def wide(wiring: Wiring | None) -> Wiring | None:
+        return None if wiring is None else Wiring(*(by_track(np.asarray(edges), tracks) for edges in wiring))
+
+    return _FoldStep(step.blocks, wide(step.rest), wide(step.pairs))
 
 
 def _fold_steps(border: Border, axis: int, count: int) -> tuple[list[_FoldStep], Border]:
@@ -164,6 +172,11 @@ def wire_level(borders: Sequence[Border]) -> tuple[Level, list[Border]]:
         leaving.append([*range(len(wiring.kept)), *(width_kept + k for k in range(len(b.leaving)))])
     kept, passed, taken, fresh = tables
     return Level(kept, passed, taken, fresh, padded(entering), padded(leaving)), [border for _, border in joined]
+
+
+def level_by_track(level: Level, tracks: int) -> Level:
+    """The same of blocks that have an edge for each track."""
+    return Level(*(by_track(np.asarray(edges), tracks) for edges in level))
 
 
 def merge_level(blocks: Summary, level: Level) -> Summary:

@@ -16,11 +16,11 @@ from stmlang.graph.dag import DAG
 from stmlang.graph.levels import topological_order
 from stmlang.lower.block_recurrence import line_counts
 from stmlang.lower.grid import node_blocks
-from stmlang.lower.merge import Border, Level, merge_grid, merge_level, wire_level
+from stmlang.lower.merge import Border, Level, level_by_track, merge_grid, merge_level, wire_level
 from stmlang.lower.operands import Operands, Scalars, scalars
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
-from stmlang.lower.tables import PAD, Indices, padded, select
+from stmlang.lower.tables import PAD, Indices, by_track, padded, select
 
 
 class Leaves(NamedTuple):
@@ -55,6 +55,19 @@ def leaf_tables(dag: DAG, order: np.ndarray, blocks: int) -> tuple[Leaves, list[
             out[place[tail]].append(edge)
     line = _line_table(dag, place, into, out)
     return Leaves(padded(into), padded(out), line), [Border(tuple(a), tuple(b)) for a, b in zip(into, out, strict=True)]
+
+
+def leaves_by_track(leaves: Leaves, tracks: int) -> Leaves:
+    """The same of blocks that have an edge for each track, and of line edges that are all pairs of tracks."""
+    if tracks == 1:
+        return leaves
+    line = np.asarray(leaves.line)[:, :, None, :, None]
+    track = np.arange(tracks, dtype=np.int32)
+    pair = track * tracks + track[:, None, None]
+    pairs = np.where(line == PAD, PAD, np.where(line == PAD, 0, line) * tracks**2 + pair)
+    blocks, entering, leaving = leaves.line.shape
+    into, out = (by_track(np.asarray(edges), tracks) for edges in (leaves.into, leaves.out))
+    return Leaves(into, out, pairs.reshape(blocks, entering * tracks, leaving * tracks))
 
 
 def _line_table(dag: DAG, place: np.ndarray, into: list[list[int]], out: list[list[int]]) -> np.ndarray:
@@ -102,21 +115,21 @@ def whole_tables(context: LoweringContext) -> Tables:
     """The tables of `whole_block`: a `Tree`, or none on a grid, whose merges are known by its sizes."""
     if context.axes is not None:
         return None
-    dag, order = context.dag, topological_order(context.dag)
+    dag, order, tracks = context.dag, topological_order(context.dag), context.problem.track
     depth = max(0, dag.node_count - 1).bit_length()
     leaves, borders = leaf_tables(dag, order, 2**depth)
     levels: list[Level] = []
     while len(borders) > 1:
         level, borders = wire_level(borders)
-        levels.append(level)
+        levels.append(level_by_track(level, tracks))
     place = np.empty(dag.node_count, np.int32)
     place[order] = np.arange(dag.node_count)
     return Tree(
-        leaves,
+        leaves_by_track(leaves, tracks),
         levels,
         place,
-        _positions(borders[0].entering, dag.entering),
-        _positions(borders[0].leaving, dag.leaving),
+        by_track(_positions(borders[0].entering, dag.entering), tracks),
+        by_track(_positions(borders[0].leaving, dag.leaving), tracks),
     )
 
 
@@ -126,12 +139,14 @@ def _positions(edges: tuple[Any, ...], declared: np.ndarray) -> np.ndarray:
 
 
 def whole_block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
-    """A DAG as one block, with nodes in order of their number and borders in the order of the strategies' states."""
-    gates = scalars(operands)
+    """A DAG as one block, with nodes in order of their number and borders in the order of the strategies' states, an edge for
+    each track."""
+    tracks = context.problem.track
+    gates = scalars(operands, tracks, ragged=context.axes is None)
     if context.axes is not None:
-        block, border = merge_grid(node_blocks(gates), context.axes)
-        entering, leaving = slot_order(border.entering, context.axes), slot_order(border.leaving, context.axes)
-        return arranged(block, entering, leaving)
+        block, border = merge_grid(node_blocks(gates), context.axes, tracks)
+        edges = (slot_order(edges, context.axes) for edges in (border.entering, border.leaving))
+        return arranged(block, *(by_track(order, tracks) for order in edges))
     tree: Tree = tables
     block = merge_tree(leaf_blocks(gates, tree.leaves), tree.levels)
     block = Summary(*(jnp.squeeze(array, -3) for array in block))

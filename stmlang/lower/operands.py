@@ -96,17 +96,37 @@ def lanes_of(array: Array) -> Array:
 
 
 class Scalars(NamedTuple):
-    """The same where no gate has a state axis."""
+    """The same where no gate has a state axis, or only tracks: what passes between edges are numbers then, from each track of
+    one to each track of another. With several tracks `out` and `in` are edges with their tracks, those of an edge behind each
+    other, and a line edge of a ragged topology is all pairs of a track that it leads to and one that it comes from.
+    """
 
     source: Float[Array, "direction head *sites out"]
     transition: Float[Array, "direction head *sites out in"]
     mark: Float[Array, "direction head *sites in"]
 
 
-def scalars(operands: Operands) -> Scalars:
-    """The gates without their state axes, which must all be of size one."""
+def scalars(operands: Operands, tracks: int = 1, ragged: bool = False) -> Scalars:
+    """The gates without their state axes, all of which but those of tracks must be of size one."""
     gates = (operands.source, operands.transition, operands.mark)
-    return Scalars(*(gate.reshape(gate.shape[:-STATE_AXES]) for gate in gates))
+    if tracks == 1:
+        return Scalars(*(gate.reshape(gate.shape[:-STATE_AXES]) for gate in gates))
+
+    def elementwise(gate: Array) -> Array:
+        numbers = gate.reshape(*gate.shape[:-STATE_AXES], gate.shape[-2])
+        wide = jnp.broadcast_to(numbers, (*numbers.shape[:-1], tracks))
+        return wide.reshape(*wide.shape[:-2], -1)
+
+    transition = operands.transition
+    matrix = transition.reshape(*transition.shape[:-STATE_AXES], *transition.shape[-2:])
+    if matrix.shape[-1] == 1:
+        matrix = matrix * jnp.eye(tracks, dtype=matrix.dtype).reshape(*(1,) * (matrix.ndim - 2), tracks, tracks)
+    if ragged:
+        matrix = matrix.reshape(*matrix.shape[:-3], -1)
+    else:
+        *lead, out, into, _, _ = matrix.shape
+        matrix = jnp.swapaxes(matrix, -3, -2).reshape(*lead, out * tracks, into * tracks)
+    return Scalars(elementwise(operands.source), matrix, elementwise(operands.mark))
 
 
 def flip(array: Array, senses: Sequence[int], first: int) -> Array:

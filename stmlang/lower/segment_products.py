@@ -25,9 +25,9 @@ class Levels(NamedTuple):
     """Products within the block of `2^level` places where a place is, one entry for each level: of those `after` it and of
     those `before` it. The last level is the whole chunk, and `through` the product of all."""
 
-    after: tuple[Float[Array, "*batch place index"], ...]
-    before: tuple[Float[Array, "*batch place index"], ...]
-    through: Float[Array, "*batch index"]
+    after: tuple[Float[Array, "*batch place index *matrix"], ...]
+    before: tuple[Float[Array, "*batch place index *matrix"], ...]
+    through: Float[Array, "*batch index *matrix"]
 
     @property
     def pairs(self) -> list[tuple[Array, Array]]:
@@ -58,6 +58,42 @@ def levels(decay: Float[Array, "*batch place index"]) -> Levels:
         tuple(flat(after) for after, _ in tables),
         tuple(flat(before) for _, before in tables),
         product.reshape(*lead, index),
+    )
+
+
+def matrix_levels(decay: Float[Array, "*batch place index track track"]) -> Levels:
+    """The same tables of matrices, `(*batch, place, index, track, track)` each, the later node's to the left."""
+    *lead, places, index, track, _ = decay.shape
+    depth = max(places - 1, 0).bit_length()
+    identity = jnp.broadcast_to(jnp.eye(track, dtype=decay.dtype), (*lead, 2**depth, index, track, track))
+    axis = len(lead)
+    padded = lax.dynamic_update_slice_in_dim(identity, decay, 0, axis)
+
+    def pairs(array: Array) -> tuple[Array, Array]:
+        """Neighbouring blocks; `array` has axes of blocks and of places, `(*batch, block, place, ...)`."""
+        split = array.reshape(*lead, -1, 2, *array.shape[axis + 1 :])
+        return lax.index_in_dim(split, 0, axis + 1, keepdims=False), lax.index_in_dim(split, 1, axis + 1, keepdims=False)
+
+    def then(first: Array, second: Array) -> Array:
+        return jnp.sum(second[..., :, :, None] * first[..., None, :, :], axis=-2)
+
+    product, after, before = jnp.expand_dims(padded, axis + 1), *2 * (jnp.expand_dims(identity, axis + 1),)
+    tables = [(after, before)]
+    for _ in range(depth):
+        (left, right), afters, befores = pairs(product), pairs(after), pairs(before)
+        after = jnp.concatenate([then(afters[0], right), afters[1]], axis=axis + 1)
+        before = jnp.concatenate([befores[0], then(left, befores[1])], axis=axis + 1)
+        product = then(left, right)
+        tables.append((after, before))
+
+    def flat(array: Array) -> Array:
+        whole = array.reshape(*lead, 2**depth, index, track, track)
+        return lax.slice_in_dim(whole, 0, places, axis=axis)
+
+    return Levels(
+        tuple(flat(after) for after, _ in tables),
+        tuple(flat(before) for _, before in tables),
+        product.reshape(*lead, index, track, track),
     )
 
 

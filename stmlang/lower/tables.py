@@ -27,6 +27,17 @@ def padded(rows: Sequence[Sequence[int]], width: int | None = None) -> Int[np.nd
     return table
 
 
+def by_track(indices: np.ndarray, tracks: int, axis: int = -1) -> np.ndarray:
+    """A table along whose axis are edges, and in it edges, as one with all tracks of each, behind each other."""
+    if tracks == 1:
+        return indices
+    axis %= indices.ndim
+    own = np.arange(tracks, dtype=indices.dtype).reshape(-1, *(1,) * (indices.ndim - axis - 1))
+    edges = np.expand_dims(indices, axis + 1)
+    wide = np.where(edges == PAD, PAD, np.where(edges == PAD, 0, edges) * tracks + own)
+    return wide.reshape(*indices.shape[:axis], -1, *indices.shape[axis + 1 :])
+
+
 def select(array: Array, indices: Indices, axis: int) -> Array:
     """Entries along an axis. Indices known now that are contiguous become a slice, all of them in order the array itself."""
     if isinstance(indices, np.ndarray):

@@ -31,13 +31,15 @@ from jaxtyping import Array
 
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
-from stmlang.lower.mesh_axes import alike, explicit_mesh, made_of
+from stmlang.lower.mesh_axes import alike, made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.compilation import Compilation
 from stmlang.runtime.shares import Names, in_shares, lead_of, share_of
+from stmlang.runtime.signature import call_error
 from stmlang.scan.expression import InputRef, inside
+from stmlang.source.diagnostic import SpecError
 
 Axes = tuple[int | None, ...]
 
@@ -99,8 +101,7 @@ def call_scan(
     call = ScanCall(compilation, tables_structure, structure, return_state, masked, scaled)
     operands = [*held, *leaves]
     known = evaluate_cache_size() if on(CACHE) else 0
-    again = compilation.request is not None or explicit_mesh(operands) is not None
-    results = _scan_call.bind(*map(_array, operands), call=call) if again else _evaluate(call, *operands)
+    results = _scan_call.bind(*map(_array, operands), call=call)
     if on(CACHE) and not isinstance(results[0], Tracer):
         origin = "compiled before" if evaluate_cache_size() == known else "compiled now"
         CACHE.info("call of %r: %s", call.program, origin)
@@ -192,9 +193,26 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: ScanCall) -> lis
         zeros = alike([jnp.zeros(shape.shape, shape.dtype) for shape in shapes], outs)
         pulled = cast(Any, jax.vjp(function, *zeros))[1](outs)
     else:
-        pulled = jax.linear_transpose(function, *shapes)(outs)
+        try:
+            pulled = jax.linear_transpose(function, *shapes)(outs)
+        except (AssertionError, NotImplementedError, TypeError, ValueError) as error:
+            raise _not_linear(call, unknown) from error
     back = dict(zip(unknown, pulled, strict=True))
     return [back.get(k) for k in range(len(operands))]
+
+
+def _not_linear(call: ScanCall, unknown: Sequence[int]) -> SpecError:
+    """What a call that is transposed in these operands raises, whichever step of it JAX has no transpose of."""
+    inputs, gates, initial, _, _ = jax.tree.unflatten(call.arguments, range(call.held, call.held + call.arguments.num_leaves))
+    named = {number: f"`{name}`" for name, number in {**inputs, **gates}.items()}
+    named |= dict.fromkeys(jax.tree.leaves(initial), "the initial state")
+    names = ", ".join(dict.fromkeys(named[number] for number in unknown if number in named))
+    return call_error(
+        "STM5214",
+        f"a call of scan `{call.program.scan.name}` cannot be transposed in {names}",
+        help="transpose it in one of `q`, `k` and `v` that no gate reads, in `v` and the initial state, or take `jax.vjp`, "
+        "which needs no linearity",
+    )
 
 
 def _is_linear(call: ScanCall, unknown: Sequence[int]) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
 
+from stmlang.source.diagnostic import SpecError
 from tests.helpers.calls import error
 from tests.helpers.smallest import Subject, names, smallest
 
@@ -191,6 +192,21 @@ def shard(subject: Subject) -> None:
     close(common, jax.tree.map(lambda *arrays: sum(arrays), *(slope[3:] for slope in each)), COMPILED)
 
 
+def transpose(subject: Subject) -> None:
+    """In values and states, in which every scan here is linear; in keys that a transition reads a call is not, and says so."""
+    (q, k, v, gates, initial), call = subject.trees[0], value(subject)
+
+    def linear(v: Any, initial: Any) -> Any:
+        return call(q, k, v, gates, initial)
+
+    back = jax.jit(lambda cotangent: jax.linear_transpose(linear, v, initial)(cotangent))(subject.cotangent)
+    *_, by_values, _, by_states = slopes(subject, subject.trees[0], subject.cotangent)
+    close(back, (by_values, by_states), COMPILED)
+    if "k[key]" in str(subject.op.scan):
+        with pytest.raises(SpecError, match="STM5214"):
+            jax.linear_transpose(lambda k: call(q, k, v, gates)[0], k)(subject.cotangent[0])
+
+
 TRANSFORMATIONS: tuple[Callable[[Subject], None], ...] = (
     jit,
     grad,
@@ -201,6 +217,7 @@ TRANSFORMATIONS: tuple[Callable[[Subject], None], ...] = (
     remat,
     scan,
     shard,
+    transpose,
 )
 
 

@@ -328,6 +328,24 @@ POLAR = """
     mark[key, value] = complex(given(), given()) * conjugate(turn)
     direct[value] = real(sum(turn, over = key) * complex(given(), 1))
 """
+TURNED_KEY = """
+    source[key] = complex(given(), linear(x))
+    transition[key] = polar(given(0, 1), linear(x))
+    mark[key] = complex(given(), given())
+    direct = given()
+"""
+TURNED_VALUE = """
+    source = complex(given(), given())
+    transition[value] = complex(given(-0.6, 0.6), given(-0.6, 0.6))
+    mark[value] = complex(given(), given())
+    direct[value] = given()
+"""
+TRACKS_OF_KEYS = """
+    source[key, track] = given()
+    transition[track, track'] = given(-0.6, 0.6)
+    mark[track] = given()
+    direct = given()
+"""
 CARTESIAN = """
     source[out] = given()
     share[out, value] = complex(sigmoid(linear(x)), given(-1, 1))
@@ -468,7 +486,9 @@ CASES: tuple[Case, ...] = (
     Case("chain 9 tracks", "chain(t = 9)", TRACKS + NONE, (*ANY, *walk(2), *tracks(4, 9))),
     Case("chain 1 tracks", "chain(t = 1)", TRACKS + CONCAT + NONE, tracks(1)),
     Case("chain 2 tracks", "chain(t = 2)", TRACKS + BACKWARD + NONE, tracks(1, 2)),
-    Case("chain 13 tracks apart", "chain(t = 13)", APART + BOTH + NONE, (*ANY, *walk(5), *tracks(4)), exact=True),
+    Case(
+        "chain 13 tracks apart", "chain(t = 13)", APART + BOTH + NONE, (*ways({"tile": (5,)}), *walk(5), *tracks(4)), exact=True
+    ),
     Case("grid 1x1", SQUARE.format(1, 1), GIVEN + ALL + NONE, (*ways({"tile": (1, 1)}), *raster((1, 1)))),
     Case("grid 1x7", SQUARE.format(1, 7), RANK_ONE + ALL + PROPAGATE, (*ways({"tile": (1, 3)}), *raster((1, 3)))),
     Case("grid 7x1", SQUARE.format(7, 1), CYCLIC + CONCAT, (*ways({"tile": (2, 2)}), *raster((2, 1), segments=2)), quick=False),
@@ -521,6 +541,12 @@ CASES: tuple[Case, ...] = (
     Case("grid 3x4 complex", SQUARE.format(3, 4), CARTESIAN + ALL + PROPAGATE, (*ANY, *walk(2))),
     Case("grid 5x2 complex exact", SQUARE.format(5, 2), COMPLEX_TURN, (*ANY, *walk(3)), exact=True, quick=False),
     Case("small graph complex", SMALL, COMPLEX_EDGES + BOTH, ANY),
+    Case("chain 9 turned key", "chain(t = 9)", TURNED_KEY + BOTH, (*ANY, *linear(4, 9), *walk(2))),
+    Case("chain 1 turned key", "chain(t = 1)", TURNED_KEY + CONCAT, (*ANY, *linear(1)), quick=False),
+    Case("chain 2 turned key", "chain(t = 2)", TURNED_KEY + BACKWARD, linear(1, 2), quick=False),
+    Case("chain 13 turned value", "chain(t = 13)", TURNED_VALUE + CONCAT + NONE, (*linear(5), *walk(3)), exact=True),
+    Case("chain 7 tracks of keys", "chain(t = 7)", TRACKS_OF_KEYS + BOTH + NONE, (*ANY, *linear(3)), exact=True),
+    Case("chain 5 turned key, two writes", "chain(t = 5)", TURNED_KEY, linear(2), writes=2, reads=3, quick=False),
     Case("chain 7 rotation", "chain(t = 7)", ROTATION + BACKWARD, ANY),
     Case("chain 6 products", "chain(t = 6)", PRODUCTS + NONE, ANY, key=3),
     Case("grid 2x3 lists", SQUARE.format(2, 3), LISTS + ALL + NONE, ANY),
@@ -539,7 +565,22 @@ CASES: tuple[Case, ...] = (
         MATRIX + "    directions +rows -cols, -rows +cols concat\n" + NONE,
         (*ANY, *walk(3)),
     ),
-    Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, (*ANY, *walk(1))),
+    Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, (*ways({"tile": (2, 2)}), *walk(1))),
+    Case("grid 1x7 tracks", SQUARE.format(1, 7), TRACKS + CONCAT + NONE, ways({"tile": (1, 3)}), quick=False),
+    Case("grid 5x3 tracks exact", SQUARE.format(5, 3), TRACKS + ALL + NONE, ways({"tile": (2, 3)}), exact=True, quick=False),
+    Case(
+        "grid 3x4 tracks, two writes", SQUARE.format(3, 4), TRACKS + BOTH_WAYS + NONE, ways({"tile": (2, 2)}), writes=2, reads=2
+    ),
+    Case(
+        "grid 2x3x2 tracks",
+        "grid(a = 2, b = 3, c = 2)",
+        TRACKS + "    directions +a -b +c, -a +b +c\n" + NONE,
+        ways({"tile": (2, 2, 1)}),
+        heads=1,
+        quick=False,
+    ),
+    Case("dag tracks", random_dag(9, 20, seed=13), TRACKS + CONCAT.replace("all", "both") + NONE, ways({"block": 4})),
+    Case("tree tracks", TREE, TRACKS + BOTH + NONE, ways({"block": 2}), quick=False),
     Case("grid 5x3 walk", SQUARE.format(5, 3), CYCLIC + ALL + PROPAGATE, walk(2)),
     Case("grid 3x4 mamba", SQUARE.format(3, 4), MAMBA_2D + ALL, (*ANY, *walk(2))),
     Case("grid 4x3 key value", SQUARE.format(4, 3), KEY_EVERYWHERE + ALL + NONE, (*ANY, *walk(3)), exact=True),
@@ -669,7 +710,7 @@ CASES: tuple[Case, ...] = (
     Case("factors concat", random_dag(7, 12, seed=6), GIVEN_FACTORS + CONCAT.replace("all", "both") + NONE, (*ways(), *NODES)),
     Case("factors dense", random_dag(9, 30, seed=7), GIVEN_FACTORS + BACKWARD + NONE, (*ways(), *NODES), heads=1),
     Case("factors matrix", random_dag(9, 20, seed=8), MATRIX_FACTOR + BOTH + NONE, (*ANY, NODES[0])),
-    Case("factors tracks", random_dag(9, 20, seed=9), TRACK_FACTOR + BOTH + NONE, (*ANY, NODES[0])),
+    Case("factors tracks", random_dag(9, 20, seed=9), TRACK_FACTOR + BOTH + NONE, (*ways({"block": 4}), NODES[0])),
     Case("factors sum", SMALL, SHARES + BOTH + NONE, (*ways({"block": 4}), *NODES), heads=1),
     Case("degrees", random_dag(9, 18, seed=10), DEGREES + BOTH + PROPAGATE, (*ways({"block": 4}), *NODES), heads=1),
     Case("degrees of edges", random_dag(9, 20, seed=11), DEGREES_OF_EDGES + CONCAT.replace("all", "both"), ways({"block": 4})),

@@ -118,6 +118,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "Pictures are written as `.svg`, `.png` or `.html`. A receptive field is gone through node by node, from a node that "
         "the graph has; of graphs that come at run time there is neither that nor a plan without them.",
     ),
+    "STM5214": (
+        "transpose of a call that is not linear",
+        "`jax.linear_transpose` takes a function of what it is linear in. A call of a scan is linear in each of `q`, `k` and "
+        "`v` that no gate reads, and in `v` and the initial state together; with a normalizer in `v` alone.",
+    ),
     "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
     "STM5302": (
         "artifact cannot be written",

@@ -21,10 +21,11 @@ from stmlang.cost.work import (
     adjoints,
     array_stage,
     attention_stages,
+    by_track,
     costed,
     merge_stage,
     merge_terms,
-    needs_scalar_gates,
+    needs_path_weights,
     ragged_merges,
     regular_merges,
 )
@@ -52,7 +53,7 @@ class Pieces:
 
 
 def _refuses(problem: Problem) -> str | None:
-    if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
+    if reason := needs_path_weights(problem) or needs_line_edges(problem):
         return reason
     return "there are no nodes to cut into tiles" if problem.counts.nodes == 0 else None
 
@@ -129,11 +130,11 @@ def _pieces(problem: Problem, settings: Chunkwise) -> Pieces:
     if settings.tile is not None and problem.axes is not None:
         cut = tiling(problem.axes, settings.tile)
         steps = sum(cut.tiles) - len(cut.tiles) + 1
-        merges = tuple(regular_merges(cut.tile))
+        merges = tuple(by_track(regular_merges(cut.tile), problem.track))
         return Pieces(cut.count, cut.nodes, cut.edges, steps, widest_wavefront(cut.tiles), merges, shared_merges=False)
     assert settings.block is not None
     blocks, boundary = settings.blocks(problem.counts.nodes), problem.cut(settings.block).boundary
-    merges = tuple(ragged_merges(problem, settings.block))
+    merges = tuple(by_track(ragged_merges(problem, settings.block), problem.track))
     # One block after the other.
     return Pieces(blocks, settings.block, boundary, steps=blocks, width=1, merges=merges, shared_merges=True)
 
@@ -173,7 +174,7 @@ def _boundary_stages(problem: Problem, pieces: Pieces, target: Target) -> tuple[
         target,
         "tile sweep",
         "matmul",
-        2 * padded * pieces.edges,
+        2 * padded * pieces.edges * problem.track,
         padded * item,
         held,
         steps=pieces.steps,

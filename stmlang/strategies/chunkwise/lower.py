@@ -19,8 +19,8 @@ from stmlang.lower.adapters import direction_by_direction
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.block_recurrence import Sweep, assign_slots, grid_sweep, run_sweep
 from stmlang.lower.grid import crop_border, node_blocks, pad_border, pad_grid, tiled, untiled
-from stmlang.lower.merge import Border, Level, box_border, merge_grid, wire_level
-from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, merge_tree
+from stmlang.lower.merge import Border, Level, box_border, level_by_track, merge_grid, wire_level
+from stmlang.lower.merge_tree import Leaves, leaf_blocks, leaf_tables, leaves_by_track, merge_tree
 from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Operands, lanes_of, scalars
 from stmlang.lower.strategy import LoweringContext, Tables
@@ -62,7 +62,7 @@ def _cut(context: LoweringContext, axes: Sequence[int]) -> Tiling:
 
 
 def _intervals(context: LoweringContext) -> Intervals:
-    dag, settings = context.dag, _settings(context)
+    dag, settings, tracks = context.dag, _settings(context), context.problem.track
     count, block = settings.blocks(dag.node_count), settings.block
     assert block is not None
     order = topological_order(dag)
@@ -70,7 +70,7 @@ def _intervals(context: LoweringContext) -> Intervals:
     levels: list[Level] = []
     while block > 1:
         level, borders = wire_level(borders)
-        levels.append(level)
+        levels.append(level_by_track(level, tracks))
         block //= 2
     place = np.empty(dag.node_count, np.int32)
     place[order] = np.arange(dag.node_count)
@@ -78,7 +78,9 @@ def _intervals(context: LoweringContext) -> Intervals:
     filled[: dag.node_count] = order
     sweep, slot, slots = _interval_sweep(borders, dag.entering.tolist())
     open_edges = (np.asarray([slot[edge] for edge in edges.tolist()], np.int32) for edges in (dag.entering, dag.leaving))
-    return Intervals(leaves, levels, filled, place, sweep, np.arange(slots, dtype=np.int32), *open_edges)
+    return Intervals(
+        leaves_by_track(leaves, tracks), levels, filled, place, sweep, np.arange(slots, dtype=np.int32), *open_edges
+    )
 
 
 def _interval_sweep(borders: Sequence[Border], entering: Sequence[int]) -> tuple[Sweep, dict[int, int], int]:
@@ -94,7 +96,7 @@ def _interval_sweep(borders: Sequence[Border], entering: Sequence[int]) -> tuple
 def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
     if context.axes is not None:
         return _run_grid(context, tables, operands, initial, context.axes)
-    return _run_intervals(tables, operands, initial)
+    return _run_intervals(context, tables, operands, initial)
 
 
 def _run_grid(
@@ -103,8 +105,9 @@ def _run_grid(
     cut = _cut(context, axes)
     tile, tiles, target = cut.tile, cut.tiles, cut.sizes
     operands = pad_grid(operands, axes, target)
-    nodes = Summary(*(tiled(gate, tiles, tile, 2) for gate in node_blocks(scalars(operands))))
-    block, _ = merge_grid(nodes, tile)
+    tracks = context.problem.track
+    nodes = Summary(*(tiled(gate, tiles, tile, 2) for gate in node_blocks(scalars(operands, tracks))))
+    block, _ = merge_grid(nodes, tile, tracks)
     blocks = Summary(*(gate.reshape(*gate.shape[:2], -1, *gate.shape[-2:]) for gate in block))
 
     def tile_nodes(array: Array) -> Array:
@@ -119,8 +122,9 @@ def _run_grid(
     return outputs[(slice(None), slice(None), *window)], crop_border(final, axes, target)
 
 
-def _run_intervals(tables: Intervals, operands: Operands, initial: Array) -> tuple[Array, Array]:
-    blocks = merge_tree(leaf_blocks(scalars(operands), tables.leaves), tables.levels)
+def _run_intervals(context: LoweringContext, tables: Intervals, operands: Operands, initial: Array) -> tuple[Array, Array]:
+    gates = scalars(operands, context.problem.track, ragged=True)
+    blocks = merge_tree(leaf_blocks(gates, tables.leaves), tables.levels)
     count, size = blocks.gating.shape[-3], blocks.gating.shape[-1]
 
     def block_nodes(array: Array) -> Array:
@@ -149,9 +153,9 @@ def _sweep(tables: Sweep, blocks: Summary, inputs: tuple[Array, Array, Array], s
 
 def _step(arrays: tuple[Array, ...], entering: Array) -> tuple[Array, Array]:
     source, transition, mark, query, key, value = arrays
-    state = jnp.squeeze(entering, 2)
+    state = entering.reshape(entering.shape[0], -1, *entering.shape[3:])
     leaving = leaving_states(source, transition, key, value, state)
-    return leaving[:, :, None], read(mark, query, state)
+    return leaving.reshape(leaving.shape[0], -1, *entering.shape[2:]), read(mark, query, state)
 
 
 LOWERING = direction_by_direction(_tables, _run)

@@ -10,7 +10,7 @@ from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.sweeps import inverse_cost
 from stmlang.cost.target import Target
-from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
+from stmlang.cost.work import adjoints, attention_stages, costed, needs_path_weights, shared_passes
 from stmlang.strategies.base import Offers, plain_strategy
 
 NAME = "dense"
@@ -18,16 +18,17 @@ MOST_EDGES = 4096
 
 
 def _refuses(problem: Problem) -> str | None:
-    """Gates are scalars, and the graph is small."""
-    if reason := needs_scalar_gates(problem):
+    """Gates are numbers or matrices on tracks, and the graph is small."""
+    if reason := needs_path_weights(problem):
         return reason
-    if problem.counts.edges > MOST_EDGES:
-        return f"a dense matrix over {problem.counts.edges:,} edges is too large (at most {MOST_EDGES:,})"
+    edges, each = problem.counts.edges * problem.track, "" if problem.track == 1 else f" of {problem.track} tracks"
+    if edges > MOST_EDGES:
+        return f"a dense matrix over {problem.counts.edges:,} edges{each} is too large (at most {MOST_EDGES:,} rows)"
     return None
 
 
 def _cost(problem: Problem, target: Target) -> Candidate:
-    edges, nodes = problem.counts.edges, problem.counts.nodes
+    edges, nodes = problem.counts.edges * problem.track, problem.counts.nodes
     item = problem.accumulator
     matrices = problem.lanes * (2 * edges * edges + 3 * edges * nodes + nodes * nodes) * item
     scans = problem.batch * problem.heads
@@ -49,7 +50,7 @@ def _cost(problem: Problem, target: Target) -> Candidate:
 
 def _inverse(problem: Problem) -> tuple[Stage, Stage]:
     """`(I - T)^-1`, then times M, and S times that. The sources' rows are sparse, but multiplied out densely."""
-    edges, nodes, lanes, item = problem.counts.edges, problem.counts.nodes, problem.lanes, problem.accumulator
+    edges, nodes, lanes, item = problem.counts.edges * problem.track, problem.counts.nodes, problem.lanes, problem.accumulator
     flops, numbers, products = inverse_cost(edges, problem.counts.levels)
     beside = 2 * edges * edges * nodes + 2 * nodes * edges * nodes
     moved = 2 * edges * nodes + edges * edges + nodes * nodes

@@ -18,11 +18,11 @@ from stmlang.lower.inverse import propagation
 from stmlang.lower.operands import Operands
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.summary import Summary
-from stmlang.lower.tables import Indices
+from stmlang.lower.tables import Indices, by_track
 
 
 class Solve(NamedTuple):
-    """`place[e]` is the row of edge e; a row comes before every row that it reaches."""
+    """`place[e]` is the row of edge e, of several tracks one for each; a row comes before every row that it reaches."""
 
     edges: EdgeTables
     place: Int[Indices, " edge"]
@@ -33,18 +33,21 @@ class Solve(NamedTuple):
 
 
 def _tables(context: LoweringContext) -> Tables:
-    dag = context.dag
+    dag, tracks = context.dag, context.problem.track
     place = np.empty(dag.edge_count, np.int32)
     place[np.argsort(edge_levels(dag), kind="stable")] = np.arange(dag.edge_count)
-    tail = np.where(dag.tail < 0, dag.node_count, dag.tail).astype(np.int32)
-    head = np.where(dag.head < 0, dag.node_count, dag.head).astype(np.int32)
-    return Solve(edge_tables(dag), place, tail, head, place[dag.entering], place[dag.leaving])
+    ends = (np.where(end < 0, dag.node_count, end).astype(np.int32) for end in (dag.tail, dag.head))
+    tail, head = (np.repeat(end, tracks) for end in ends)
+    rows = (by_track(edges, tracks) for edges in (place, place[dag.entering], place[dag.leaving]))
+    own, entering, leaving = rows
+    return Solve(edge_tables(dag, tracks), own, tail, head, entering, leaving)
 
 
 def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summary:
     solve: Solve = tables
-    source, transition, mark = edge_gates(solve.edges, operands)
-    nodes, edges, dtype = context.dag.node_count, context.dag.edge_count, source.dtype
+    tracks = context.problem.track
+    source, transition, mark = edge_gates(solve.edges, operands, tracks)
+    nodes, edges, dtype = context.dag.node_count, context.dag.edge_count * tracks, source.dtype
     into, out = solve.place[solve.edges.line_in], solve.place[solve.edges.line_out]
     factors = doublings(edges, int(edge_levels(context.dag).max(initial=0)))
 

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stmlang.cost.candidate import Candidate, Stage
-from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_chain, odd_chunks
+from stmlang.cost.chains import Chunk, chunk_misread, chunk_sizes, fitted_chunk, needs_one_axis, odd_chunks
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, costed
+from stmlang.scan.expression import Index
 from stmlang.strategies.base import Strategy
 
 NAME = "linear"
@@ -27,8 +28,10 @@ def _propose(problem: Problem) -> Sequence[Chunk]:
 
 def _refuses(problem: Problem) -> str | None:
     """Why the scan is none that linear attention could be."""
-    if reason := needs_chain(problem):
+    if reason := needs_one_axis(problem):
         return reason
+    if problem.track > 1:
+        return _refuses_tracks(problem)
     for name in ("source", "transition", "mark"):
         state = problem.state_of(name)
         if len(state) > 1 or not state <= {"key", "value"}:
@@ -36,10 +39,28 @@ def _refuses(problem: Problem) -> str | None:
     return None
 
 
+def _refuses_tracks(problem: Problem) -> str | None:
+    """The same of states with tracks."""
+    axes = acting(problem)
+    if not axes:
+        return "it needs gates that act on the key or on the value, where they act on tracks at all"
+    if len(axes) > 1 or not axes <= {"key", "value"}:
+        listed = ", ".join(sorted(axes))
+        return f"it needs gates that act, beside tracks, on the key alone or on the value alone, not on both ({listed})"
+    return None
+
+
+def acting(problem: Problem) -> set[Index]:
+    """The state axes beside tracks that source, transition and mark act on."""
+    names = ("source", "transition", "mark")
+    return set[Index]().union(*(problem.state_of(name) for name in names)) - {"track", "track'"}
+
+
 @dataclass(frozen=True, slots=True)
 class _Sizes:
     """What the work of a chunk grows with: its nodes `c`, the state's sizes, the levels of its table, `count` chunks in all. Of
-    a decay on the key (value) axis every level has scores (outputs) of its own, `score` (`seen`) products for one."""
+    a decay on the key (value) axis every level has scores (outputs) of its own, `score` (`seen`) products for one. Of states
+    with tracks keys, or values, have an entry for each, which takes part in so many products as there are `tracks`."""
 
     c: int
     key: int
@@ -48,13 +69,17 @@ class _Sizes:
     count: int
     score: int
     seen: int
+    tracks: int
 
     @classmethod
     def of(cls, problem: Problem, settings: Chunk) -> _Sizes:
         depth = max(settings.chunk - 1, 0).bit_length()
-        indices = problem.scan.gate("transition").indices
+        count, tracks = settings.count(problem.counts.nodes), problem.track
+        indices = acting(problem) if tracks > 1 else problem.state_of("transition")
         score, seen = (max(1, depth) if index in indices else 1 for index in ("key", "value"))
-        return cls(settings.chunk, problem.key, problem.value, depth, settings.count(problem.counts.nodes), score, seen)
+        key = problem.key * (tracks if "key" in indices else 1)
+        value = problem.value * (tracks if "value" in indices else 1)
+        return cls(settings.chunk, key, value, depth, count, score, seen, tracks)
 
 
 def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
@@ -86,7 +111,7 @@ def _stages(problem: Problem, sizes: _Sizes) -> tuple[Stage, ...]:
     c, key, value, chunks = sizes.c, sizes.key, sizes.value, problem.lanes * sizes.count
     columns, item = key + value, problem.accumulator
     pairs = 2 * chunks * c * c * (sizes.score * key + sizes.seen * value)
-    operands = chunks * c * (key * (1 + sizes.score) + value * (1 + sizes.seen))
+    operands = chunks * c * (key * (1 + sizes.score) + value * (1 + sizes.seen)) * sizes.tracks
     return (
         Stage("chunks", "matmul", pairs, 2 * chunks * c * columns * item, steps=sizes.count, products=2 * chunks),
         Stage("states", "matmul", 4 * chunks * c * key * value, 2 * chunks * key * value * item, products=2 * chunks),

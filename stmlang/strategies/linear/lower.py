@@ -4,7 +4,7 @@
     C'    =  through C  +  sum over m of out[m] outer(k[m], v[m])
 
 with source and mark drawn into k and q, and `L`, `into`, `out`, `through` the products of decays of
-`stmlang.lower.segment_products`.
+`stmlang.lower.segment_products`. Decays that are matrices on tracks are in `turning.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from stmlang.lower.contractions import contract
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.segment_products import levels, parted, paths
 from stmlang.lower.strategy import LoweringContext, Tables, no_tables
+from stmlang.strategies.linear import turning
+from stmlang.strategies.linear.cost import acting
 
 
 class Nodes(NamedTuple):
@@ -41,6 +43,8 @@ class Nodes(NamedTuple):
 
 def _run(context: LoweringContext, tables: Tables, operands: Operands, initial: Array) -> tuple[Array, Array]:
     del tables
+    if context.problem.track > 1:
+        return _run_turning(context, operands, initial)
     directions, heads, length = operands.value.shape[:3]
     size = cast(Chunk, context.settings).chunk
 
@@ -109,6 +113,32 @@ def _rows(nodes: Nodes) -> tuple[Array, Array, Array]:
     inputs = (nodes.query * nodes.mark, nodes.key * nodes.source, nodes.value)
     query, key, value = (jnp.swapaxes(array, 0, 1) for array in inputs)
     return query, key, value
+
+
+def _run_turning(context: LoweringContext, operands: Operands, initial: Array) -> tuple[Array, Array]:
+    """Of states with tracks."""
+    directions, heads, length = operands.value.shape[:3]
+    tracks, size = context.problem.track, cast(Chunk, context.settings).chunk
+
+    def first(array: Array) -> Array:
+        array = jnp.moveaxis(array, 2, 0)
+        return array.reshape(length, directions * heads, *array.shape[3:])
+
+    def gate(array: Array) -> Float[Array, "node lane #index track"]:
+        """Elementwise on tracks and on one of key and value."""
+        key, _, value, _, track, _ = array.shape[array.ndim - STATE_AXES :]
+        flat = first(array.reshape(*array.shape[:3], key * value, track))
+        return jnp.broadcast_to(flat, (*flat.shape[:-1], tracks))
+
+    key, _, value, _, *matrix = operands.transition.shape[-STATE_AXES:]
+    decay = first(operands.transition.reshape(*operands.transition.shape[:3], key * value, *matrix))
+    if matrix[1] == 1:
+        decay = decay * jnp.eye(tracks, dtype=decay.dtype)[None, None, None]
+    chunk = turning.by_value if acting(context.problem) == {"value"} else turning.by_key
+    nodes = turning.Nodes(gate(operands.source), decay, gate(operands.mark), *(first(array) for array in operands.inputs))
+    outputs, final = chunk_scan(chunk, size)(nodes, initial.reshape(directions * heads, *initial.shape[-3:]))
+    outputs = jnp.moveaxis(outputs.reshape(length, directions, heads, -1), 0, 2)
+    return outputs, final.reshape(initial.shape)
 
 
 LOWERING = direction_by_direction(no_tables, _run)

@@ -13,10 +13,11 @@ from stmlang.cost.target import Target
 from stmlang.cost.work import (
     adjoints,
     attention_stages,
+    by_track,
     costed,
     merge_stage,
     merge_terms,
-    needs_scalar_gates,
+    needs_path_weights,
     ragged_merges,
     regular_merges,
     shared_passes,
@@ -29,8 +30,8 @@ MOST_NODES = 46_340
 
 
 def _refuses(problem: Problem) -> str | None:
-    """Gates are scalars."""
-    if reason := needs_scalar_gates(problem) or needs_line_edges(problem):
+    """Gates are numbers, or matrices on tracks."""
+    if reason := needs_path_weights(problem) or needs_line_edges(problem):
         return reason
     nodes = problem.counts.nodes
     if nodes == 0:
@@ -42,7 +43,8 @@ def _refuses(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, target: Target) -> Candidate:
     nodes, scans = problem.counts.nodes, problem.batch * problem.heads
-    merges = list(regular_merges(problem.axes) if problem.axes is not None else ragged_merges(problem, nodes))
+    boxes = regular_merges(problem.axes) if problem.axes is not None else ragged_merges(problem, nodes)
+    merges = list(by_track(boxes, problem.track))
     matrix, largest = merge_stage(problem, target, merges)
     stages = (matrix, *attention_stages(problem, target, scans * shared_passes(problem), nodes, nodes))
     pairs = scans * nodes * nodes * problem.accumulator
