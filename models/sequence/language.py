@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -24,6 +24,20 @@ START = 0.02
 """Standard deviation of embeddings: small, since a tied head starts with a logit of about `START dim` for the token it read."""
 MakeMixer = Callable[[PRNGKeyArray], Any]
 """From a key to a new `Mixer` of the model's width."""
+
+
+@runtime_checkable
+class Appending(Protocol):
+    """A mixer that reads its states as they are and adds to their end: `Attention`. A loop over layers that takes states apart
+    and puts the next ones together would copy them whole for every token.
+
+    `mixer.read(states, layer, x)`, `x: (time, dim)`, is `prefill` on one layer's state of all, which are stacked, and gives what
+    is added in place of the next state; `mixer.appended(states, entries)` adds the entries of all layers, stacked alike.
+    """
+
+    def read(self, states: Any, layer: Array, x: Array, /) -> tuple[Array, Any]: ...
+
+    def appended(self, states: Any, entries: Any, /) -> Any: ...
 
 
 class Layer(eqx.Module):
@@ -54,6 +68,11 @@ class Layer(eqx.Module):
     def step(self, state: Any, x: Float[Array, " dim"]) -> tuple[Float[Array, " dim"], Any]:
         y, state = self.mixer.step(state, self.before_mixer(x))
         return self._behind(x, y), state
+
+    def read(self, states: Any, layer: Array, x: Float[Array, "time dim"]) -> tuple[Float[Array, "time dim"], Any]:
+        """`prefill` of a mixer that is `Appending`."""
+        y, entries = cast(Appending, self.mixer).read(states, layer, self.before_mixer(x))
+        return self._behind(x, y), entries
 
     def _behind(self, x: Float[Array, "*time dim"], mixed: Float[Array, "*time dim"]) -> Float[Array, "*time dim"]:
         x = x + mixed
@@ -147,6 +166,8 @@ class LanguageModel(eqx.Module):
 
     def prefill(self, state: Any, tokens: Int[Array, " time"]) -> tuple[Float[Array, "time vocabulary"], Any]:
         """The logits behind each of many tokens, read at once, and the states behind the last."""
+        if isinstance(self.shared.mixer, Appending):
+            return self._appending(state, tokens)
 
         def through(x: Array, layer: tuple[Layer, Any]) -> tuple[Array, Any]:
             return eqx.combine(layer[0], self.shared).prefill(layer[1], x)
@@ -156,12 +177,25 @@ class LanguageModel(eqx.Module):
 
     def step(self, state: Any, token: Int[Array, ""]) -> tuple[Float[Array, " vocabulary"], Any]:
         """The logits behind one more token, and the states behind it."""
+        if isinstance(self.shared.mixer, Appending):
+            logits, state = self._appending(state, token[None])
+            return logits[0], state
 
         def through(x: Array, layer: tuple[Layer, Any]) -> tuple[Array, Any]:
             return eqx.combine(layer[0], self.shared).step(layer[1], x)
 
         x, state = jax.lax.scan(through, self._embedded(token), (self.stacked, state))
         return self._logits(x), state
+
+    def _appending(self, state: Any, tokens: Int[Array, " time"]) -> tuple[Float[Array, "time vocabulary"], Any]:
+        """`prefill` where states stay where they lie."""
+
+        def through(x: Array, layer: tuple[Layer, Array]) -> tuple[Array, Any]:
+            return eqx.combine(layer[0], self.shared).read(state, layer[1], x)
+
+        numbers = jnp.arange(self.depth, dtype=jnp.int32)
+        x, entries = jax.lax.scan(through, self._embedded(tokens), (self.stacked, numbers))
+        return self._logits(x), cast(Appending, self.shared.mixer).appended(state, entries)
 
     def _embedded(self, tokens: Int[Array, "*time"]) -> Float[Array, "*time dim"]:
         return rows_at(self.embed.weight, tokens).astype(self.dtype)

@@ -1,4 +1,9 @@
-"""Softmax attention with a cache of keys and values: the baseline of sequence models, with the interface of the blocks."""
+"""Softmax attention with a cache of keys and values: the baseline of sequence models, with the interface of the blocks.
+
+A cache is read where it lies, piece by piece, by all queries of a call at once and with a running maximum (Milakov and
+Gimelshein: Online normalizer calculation for softmax, 2018). What a call adds is written behind that, into the same memory
+where XLA may have it: in a loop, or where the state is donated.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +23,32 @@ from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error, widest
 
 BASE = 10_000.0
+PIECE = 1024
+"""Nodes of a cache that are read at once: few enough to stay near the processor, enough to outweigh a turn of the loop."""
 
 
 class KeyValues(NamedTuple):
     """What attention keeps between steps: keys, turned by their place, and values, with room for `context` nodes, and how
-    many there were."""
+    many there were. Nodes lie behind each other, so that one query times all keys is a matrix product as they stand."""
 
-    keys: Float[Array, "context head width"]
-    values: Float[Array, "context head width"]
-    length: Int[Array, ""]
+    keys: Float[Array, "*layer head width context"]
+    values: Float[Array, "*layer head width context"]
+    length: Int[Array, "*layer"]
+
+
+class Entries(NamedTuple):
+    """What nodes add to a cache."""
+
+    keys: Float[Array, "*layer head width time"]
+    values: Float[Array, "*layer head width time"]
+
+
+class Sums(NamedTuple):
+    """Attention over a part of the nodes: the largest logit, and sums of `exp(logit - largest)`, alone and times values."""
+
+    largest: Float[Array, "head time"]
+    total: Float[Array, "head time"]
+    values: Float[Array, "head time width"]
 
 
 class Attention(eqx.Module):
@@ -65,33 +87,101 @@ class Attention(eqx.Module):
     def __call__(self, x: Float[Array, "time dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "time dim"]:
         del key
         q, k, v = self._projected(x, jnp.arange(x.shape[0]))
-        return self.out(joined(jax.nn.dot_product_attention(q, k, v, is_causal=True)))
+        return self._joined(_among(q, k, v), x.dtype)
 
     def init_state(self) -> KeyValues:
         """An empty cache."""
-        empty = jnp.zeros((self.context, self.heads, self.dim // self.heads), self.dtype)
+        empty = jnp.zeros((self.heads, self.dim // self.heads, self.context), self.dtype)
         return KeyValues(empty, empty, jnp.zeros((), jnp.int32))
 
     def prefill(self, state: KeyValues, x: Float[Array, "time dim"]) -> tuple[Float[Array, "time dim"], KeyValues]:
-        """Many nodes at once, behind those in the cache."""
-        places = state.length + jnp.arange(x.shape[0], dtype=jnp.int32)
-        q, k, v = self._projected(x, places)
-        keys = state.keys.at[places].set(k.astype(state.keys.dtype), mode="drop")
-        values = state.values.at[places].set(v.astype(state.values.dtype), mode="drop")
-        seen = jnp.arange(self.context, dtype=jnp.int32)[None] <= places[:, None]
-        h = jax.nn.dot_product_attention(q, keys.astype(x.dtype), values.astype(x.dtype), mask=seen[None])
-        y = self.out(joined(h))
-        y = jnp.where((places < self.context)[:, None], y, jnp.full_like(y, jnp.nan))
-        return y, KeyValues(keys, values, state.length + x.shape[0])
+        """Many nodes at once, behind those in the cache. It has no gradient in reverse mode: training is for whole sequences."""
+        caches = KeyValues(*(array[None] for array in state))
+        y, new = self.read(caches, jnp.int32(0), x)
+        keys, values, length = self.appended(caches, Entries(new.keys[None], new.values[None]))
+        return y, KeyValues(keys[0], values[0], length[0])
 
     def step(self, state: KeyValues, x: Float[Array, " dim"]) -> tuple[Float[Array, " dim"], KeyValues]:
-        """One node; it reads all that the cache has room for."""
+        """One node; it reads what there is in the cache."""
         y, state = self.prefill(state, x[None])
         return y[0], state
+
+    def read(
+        self, caches: KeyValues, layer: Int[Array, ""], x: Float[Array, "time dim"]
+    ) -> tuple[Float[Array, "time dim"], Entries]:
+        """Many nodes at once, behind those in one layer's cache of several, and what they add to it."""
+        length = caches.length[layer]
+        places = length + jnp.arange(x.shape[0], dtype=jnp.int32)
+        q, k, v = self._projected(x, places)
+        size = min(PIECE, self.context)
+
+        def piece(number: Array, sums: Sums) -> Sums:
+            return _with_piece(sums, q, caches, layer, number * size, size)
+
+        pieces = (jnp.minimum(length, self.context) + size - 1) // size
+        y = self._joined(jax.lax.fori_loop(0, pieces, piece, _among(q, k, v)), x.dtype)
+        y = jnp.where((places < self.context)[:, None], y, jnp.full_like(y, jnp.nan))
+        return y, Entries(*(jnp.moveaxis(array, 0, -1).astype(self.dtype) for array in (k, v)))
+
+    def appended(self, caches: KeyValues, entries: Entries) -> KeyValues:
+        """The caches of all layers, each with what its nodes add. What finds no room is not looked at again: behind it every
+        result is NaN."""
+        none = jnp.int32(0)
+        at = (none, none, none, caches.length[0])
+        written = (
+            jax.lax.dynamic_update_slice(cache, new[..., : self.context], at)
+            for cache, new in zip(caches[:2], entries, strict=True)
+        )
+        return KeyValues(*written, caches.length + entries.keys.shape[-1])
 
     def _projected(self, x: Float[Array, "time dim"], places: Int[Array, " time"]) -> tuple[Array, Array, Array]:
         q, k, v = (by_head(array, self.heads) for array in jnp.split(self.into(x), 3, axis=-1))
         return turned(q, places), turned(k, places), v
+
+    def _joined(self, sums: Sums, dtype: jnp.dtype) -> Float[Array, "time dim"]:
+        """What is read, through the last map."""
+        return self.out(joined(jnp.swapaxes(sums.values / sums.total[..., None], 0, 1)).astype(dtype))
+
+
+def _among(
+    q: Float[Array, "time head width"], k: Float[Array, "time head width"], v: Float[Array, "time head width"]
+) -> Sums:
+    """Attention of nodes to themselves and those before them."""
+    earlier = jnp.tri(q.shape[0], dtype=bool)
+    logits = jnp.where(earlier[None], _logits("thw,shw->hts", q, k), -jnp.inf)
+    largest = jax.lax.stop_gradient(jnp.max(logits, axis=-1))  # it cancels
+    weights = jnp.exp(logits - largest[..., None])
+    return Sums(largest, jnp.sum(weights, axis=-1), _weighted("hts,shw->htw", weights, v))
+
+
+def _with_piece(
+    sums: Sums, q: Float[Array, "time head width"], caches: KeyValues, layer: Array, start: Array, size: int
+) -> Sums:
+    """Attention to some nodes of a cache as well, `size` of them from `start` on. The last piece lies as far back as it must,
+    and what it has in common with the one before counts once."""
+    context = caches.keys.shape[-1]
+    none, begin = jnp.int32(0), jnp.minimum(start, context - size)
+
+    def taken(cache: Array) -> Array:
+        return jax.lax.dynamic_slice(cache, (layer, none, none, begin), (1, *cache.shape[1:3], size))[0].astype(q.dtype)
+
+    places = begin + jnp.arange(size, dtype=jnp.int32)
+    counted = (places >= start) & (places < caches.length[layer])
+    logits = jnp.where(counted[None, None], _logits("thw,hwc->htc", q, taken(caches.keys)), -jnp.inf)
+    largest = jnp.maximum(sums.largest, jnp.max(logits, axis=-1))
+    kept, weights = jnp.exp(sums.largest - largest), jnp.exp(logits - largest[..., None])
+    values = kept[..., None] * sums.values + _weighted("htc,hwc->htw", weights, taken(caches.values))
+    return Sums(largest, kept * sums.total + jnp.sum(weights, axis=-1), values)
+
+
+def _logits(sum: str, q: Float[Array, "time head width"], k: Array) -> Float[Array, "head time node"]:
+    """`q . k / sqrt(width)`, in float32 at least."""
+    return jnp.einsum(sum, q, k, preferred_element_type=widest(q.dtype)) * q.shape[-1] ** -0.5
+
+
+def _weighted(sum: str, weights: Float[Array, "head time node"], v: Array) -> Float[Array, "head time width"]:
+    """Values by weights, multiplied in the data type of values, summed in float32 at least."""
+    return jnp.einsum(sum, weights.astype(v.dtype), v, preferred_element_type=weights.dtype)
 
 
 def turned(x: Float[Array, "time head width"], places: Int[Array, " time"]) -> Float[Array, "time head width"]:

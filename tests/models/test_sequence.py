@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 import stmlang
 from stmlang.models.blocks import GLA, Mamba
 from stmlang.models.sequence import Attention, LanguageModel, generate
+from stmlang.models.sequence.generate import written
 from stmlang.nn import ScanLayer
 from tests.models.test_blocks import call, in_parts
 
@@ -163,6 +165,33 @@ def test_attention_is_that_of_its_equation() -> None:
         weights = np.tril(np.exp(scores))
         expected[:, entries] = weights / weights.sum(-1, keepdims=True) @ v[:, entries]
     np.testing.assert_allclose(attention(x), expected @ np.asarray(attention.out.weight).T, atol=1e-5)
+
+
+@pytest.mark.parametrize("room", [11, 12, 16])
+def test_caches_are_read_in_pieces(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one reaches to the end of the cache, or begins before the one before it ends."""
+    monkeypatch.setattr("stmlang.models.sequence.transformer.PIECE", 4)
+    attention = Attention(DIM, heads=2, context=room, key=jax.random.key(0))
+    x = jax.random.normal(jax.random.key(1), (11, DIM))
+    np.testing.assert_allclose(in_parts(attention, x, 5), call(attention, x), atol=1e-6)
+
+
+def test_a_cache_is_written_where_it_lies() -> None:
+    """The compiled loop that writes tokens has no copy of the cache of all layers, nor of one layer's."""
+    room = 1531
+    net = LanguageModel(
+        lambda key: Attention(DIM, heads=2, context=room, key=key), vocabulary=5, dim=DIM, depth=3, hidden=4, key=jax.random.key(0)
+    )
+
+    def tokens(net: LanguageModel, state: Any, logits: jax.Array) -> Any:
+        return written(net, state, logits, 7, temperature=0.0, key=jax.random.key(0))
+
+    text = jax.jit(tokens, donate_argnums=1).lower(net, net.init_state(), jnp.zeros(5, jnp.float32)).compile().as_text()
+    made = re.findall(rf"= f32\[(?:\d+,)*{room}\]\S* ([a-z-]+)\((\S*?)[,)]", text)
+    assert {"fusion", "parameter"} <= {kind for kind, _ in made}
+    assert {kind for kind, _ in made} <= {"parameter", "get-tuple-element", "bitcast", "fusion", "dynamic-update-slice"}
+    fused = re.findall(rf"(\S+) = f32\[(?:\d+,)*{room}\]\S* fusion\(", text)
+    assert all("dynamic-update-slice" in name for name in fused), fused
 
 
 def test_attention_gives_nothing_behind_its_cache() -> None:
