@@ -1,6 +1,8 @@
-"""RWKV-6, Finch: the time mixing."""
+"""RWKV-6, Finch: the time mixing, the channel mixing, and the block of both."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from stmlang.models.blocks.parts import HeadNorm, LowRank, by_head, joined, with_tail
 from stmlang.models.blocks.passes import NOTHING, Cache, ChainScan, Scan, kept_dtype, many, require_leaves, stepped, whole
 from stmlang.models.parts import Linear
-from stmlang.nn.errors import require_key, require_size
+from stmlang.nn.errors import require_key, require_size, require_type
 from stmlang.nn.show import summary
 from stmlang.nn.start import behind
 from stmlang.runtime.modules import equal, hash_of
@@ -26,7 +28,7 @@ class RWKV6(eqx.Module):
         r, k, v, g = W_r x_r, W_k x_k, W_v x_v, W_g x_g      w = b + tanh(x_w C) D
         y = W_out (norm(WKV(r, k, v, exp(-exp(w)))) silu(g))
 
-    The norm is that of each head. Mixing the channels of a token is the perceptron's task.
+    The norm is that of each head. The channels of a token are mixed by `ChannelMixing`, or a perceptron.
     """
 
     op: ChainScan
@@ -98,3 +100,113 @@ class RWKV6(eqx.Module):
         h, state = scan(self.op, before.scan, r, k, v, gates)
         y = self.norm(joined(h).astype(x.dtype)) * jax.nn.silu(self.gate(of_gate))
         return self.out(y), Cache(tail, state)
+
+
+class ChannelMixing(eqx.Module):
+    """The channel mixing of Peng et al.: Eagle and Finch, 2024, section 4, which both have in common. With `x'` the token
+    before `x`, and for each of r and k
+
+        x_i = x + (x' - x) mu_i      y = sigmoid(W_r x_r) (W_v relu(W_k x_k)^2)
+
+    A perceptron that sees the token before as well, with a gate on what it gives. It keeps that token between steps.
+    """
+
+    shift: Float[Array, "mixed dim"]
+    receptance: Linear
+    key: Linear
+    value: Linear
+    dtype: str = eqx.field(static=True)
+
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
+
+    def __init__(self, dim: int, *, hidden: int | None = None, dtype: Any = "float32", key: PRNGKeyArray) -> None:
+        """`hidden` is how many features there are between the maps, 3.5 times `dim` if None, as the paper has it, rounded down.
+        `dtype` is that of the token that is kept. Raises SpecError (STM5208) for what is no size."""
+        dim = require_size("dim", dim)
+        hidden = max(1, 7 * dim // 2) if hidden is None else require_size("hidden", hidden)
+        self.dtype = require_type("dtype", dtype).name
+        receptance, into, out = jax.random.split(require_key(key), 3)
+        self.shift = jnp.full((2, dim), 0.5, jnp.float32)
+        self.receptance = Linear(dim, dim, use_bias=False, key=receptance)
+        self.key = Linear(dim, hidden, use_bias=False, key=into)
+        self.value = Linear(hidden, dim, use_bias=False, key=out)
+
+    def __call__(self, x: Float[Array, "time dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "time dim"]:
+        del key
+        return self.prefill(jnp.zeros((1, x.shape[-1]), x.dtype), x)[0]
+
+    def init_state(self) -> Float[Array, "1 dim"]:
+        """No token: zeros."""
+        return jnp.zeros((1, self.shift.shape[-1]), self.dtype)
+
+    def prefill(
+        self, state: Float[Array, "1 dim"], x: Float[Array, "time dim"]
+    ) -> tuple[Float[Array, "time dim"], Float[Array, "1 dim"]]:
+        seen, tail = with_tail(x, state)
+        of_r, of_k = behind(x, 3) + behind(seen[:-1] - x, 3) * self.shift[:, None].astype(x.dtype)
+        return jax.nn.sigmoid(self.receptance(of_r)) * self.value(jax.nn.relu(self.key(of_k)) ** 2), tail
+
+    def step(self, state: Float[Array, "1 dim"], x: Float[Array, " dim"]) -> tuple[Float[Array, " dim"], Float[Array, "1 dim"]]:
+        y, state = self.prefill(state, x[None])
+        return y[0], state
+
+
+class BlockState(NamedTuple):
+    """What both halves of a block keep."""
+
+    time: Cache
+    channels: Float[Array, "1 dim"]
+
+
+class RWKV6Block(eqx.Module):
+    """The whole block of the paper, with its norms, to mean zero and variance one, and its residual connections:
+
+    z = x + time(norm(x))      y = z + channels(norm(z))
+    """
+
+    before_time: HeadNorm
+    time: RWKV6
+    before_channels: HeadNorm
+    channels: ChannelMixing
+
+    __hash__ = hash_of
+    __eq__ = equal
+    __pdoc__ = summary
+
+    def __init__(
+        self,
+        op: ChainScan,
+        dim: int,
+        *,
+        rank: int = 32,
+        decay_rank: int = 64,
+        hidden: int | None = None,
+        key: PRNGKeyArray,
+    ) -> None:
+        """As `RWKV6` and `ChannelMixing` have it."""
+        time, channels = jax.random.split(require_key(key))
+        self.time = RWKV6(op, dim, rank=rank, decay_rank=decay_rank, key=time)
+        self.channels = ChannelMixing(dim, hidden=hidden, dtype=kept_dtype(op), key=channels)
+        self.before_time, self.before_channels = HeadNorm(1, dim), HeadNorm(1, dim)
+
+    def __call__(self, x: Float[Array, "time dim"], *, key: PRNGKeyArray | None = None) -> Float[Array, "time dim"]:
+        del key
+        z = x + self.time(self.before_time(x))
+        return z + self.channels(self.before_channels(z))
+
+    def init_state(self) -> BlockState:
+        return BlockState(self.time.init_state(), self.channels.init_state())
+
+    def prefill(self, state: BlockState, x: Float[Array, "time dim"]) -> tuple[Float[Array, "time dim"], BlockState]:
+        mixed, time = self.time.prefill(state.time, self.before_time(x))
+        z = x + mixed
+        mixed, channels = self.channels.prefill(state.channels, self.before_channels(z))
+        return z + mixed, BlockState(time, channels)
+
+    def step(self, state: BlockState, x: Float[Array, " dim"]) -> tuple[Float[Array, " dim"], BlockState]:
+        mixed, time = self.time.step(state.time, self.before_time(x[None])[0])
+        z = x + mixed
+        mixed, channels = self.channels.step(state.channels, self.before_channels(z[None])[0])
+        return z + mixed, BlockState(time, channels)

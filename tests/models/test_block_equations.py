@@ -12,7 +12,7 @@ import pytest
 from scipy.special import erf, expit
 
 import stmlang
-from stmlang.models.blocks import GLA, MLSTM, RWKV6, DeltaNet, Mamba, Mamba2, Mamba2D, TwoDMamba
+from stmlang.models.blocks import GLA, MLSTM, RWKV6, DeltaNet, Mamba, Mamba2, Mamba2D, RWKV6Block, TwoDMamba
 from tests.models.test_blocks import DIM, moved
 
 Array = np.ndarray
@@ -208,6 +208,18 @@ def rwkv6(block: RWKV6, x: Array) -> Array:
     return linear(block.out, head_norm(block.norm, h) * silu(linear(block.gate, of_gate)))
 
 
+def layer_norm(part: Any, x: Array) -> Array:
+    return head_norm(part, x[:, None])
+
+
+def rwkv6_block(block: RWKV6Block, x: Array) -> Array:
+    z = x + rwkv6(block.time, layer_norm(block.before_time, x))
+    seen, part = layer_norm(block.before_channels, z), block.channels
+    before = np.concatenate([np.zeros((1, DIM)), seen[:-1]])
+    of_r, of_k = (seen + (before - seen) * share for share in wide_of(part.shift))
+    return z + expit(linear(part.receptance, of_r)) * linear(part.value, np.maximum(linear(part.key, of_k), 0) ** 2)
+
+
 HEADED = {"heads": HEADS, "key": KEY, "value": VALUE}
 CHANNELS = {"key": KEY, "value": 8}
 CASES: dict[str, tuple[Callable[..., Any], str, dict[str, int], Callable[[Any, Array], Array]]] = {
@@ -218,6 +230,7 @@ CASES: dict[str, tuple[Callable[..., Any], str, dict[str, int], Callable[[Any, A
     "gated_deltanet": (DeltaNet, "chain/gated_deltanet", HEADED, deltanet),
     "gla": (GLA, "chain/gla", HEADED, gla),
     "rwkv6": (RWKV6, "chain/rwkv6", HEADED, rwkv6),
+    "rwkv6_block": (RWKV6Block, "chain/rwkv6", HEADED, rwkv6_block),
     "two_d_mamba": (TwoDMamba, "grid/2dmamba", CHANNELS, two_d_mamba),
     "mamba2d": (Mamba2D, "grid/mamba2d", CHANNELS, mamba2d),
 }
