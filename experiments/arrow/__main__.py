@@ -36,9 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
     from stmlang.experiments.training.command import command
 
     def study() -> None:
+        import jax
+
         from stmlang.experiments.arrow.report import PAGES
         from stmlang.experiments.arrow.study import run
 
+        # Runs of one model are one program, whatever their seed, and to compile it takes as long as hundreds of small steps.
+        jax.config.update("jax_compilation_cache_dir", str(settings.training.out.absolute() / "programs"))
         run(settings, console)
         console.print(f"the page: {settings.training.out / PAGES[settings.scale]}.md")
 

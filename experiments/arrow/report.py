@@ -22,6 +22,8 @@ PAGES: dict[Scale, str] = {"paper": "arrow", "small": "arrow_small"}
 """How the files of a page are called, by scale."""
 WIDTH = 120
 """Letters in a line."""
+MATCHED = 0.02
+"""Two models learned equally well where their validation accuracies are as near as this."""
 ACROSS = 6
 """Images in a row of the gallery."""
 NAMES: dict[Model, str] = {
@@ -121,7 +123,7 @@ def page(outcome: Outcome) -> str:
     name = PAGES[outcome.settings.scale]
     sections = ["# Pointing arrows", _about(outcome.settings), f"![scenes]({name}.png)", GALLERY, _control(outcome)]
     if outcome.results:
-        sections += [_recipe(outcome.settings)]
+        sections += [_recipe(outcome)]
         sections += [section for form in outcome.settings.forms for section in _of_form(form, outcome)]
         sections += [f"![accuracy by step]({name}.svg)"]
     return "\n\n".join(sections) + "\n"
@@ -166,8 +168,8 @@ def _control(outcome: Outcome) -> str:
     return text + "\n".join(lines)
 
 
-def _recipe(settings: Settings) -> str:
-    training = settings.training
+def _recipe(outcome: Outcome) -> str:
+    settings, training = outcome.settings, outcome.settings.training
     length = f"{training.steps:,} steps" if training.steps else f"{training.epochs} epochs"
     vit = f", a ViT {settings.vit_steps} times as many" if settings.vit_steps > 1 else ""
     first, *others = settings.seeds
@@ -176,19 +178,23 @@ def _recipe(settings: Settings) -> str:
         rates = ", ".join(f"{rate:g}" for rate in settings.rates)
         chosen = f"is that of {rates} which is best with seed {first} on the validation scenes of the size of training;"
     seeds = f"Seeds: {', '.join(map(str, settings.seeds))}; mean and deviation over them." if others else f"One seed, {first}."
+    alone = (
+        f" Rows without a deviation are of seed {first} alone, at the rate of pLSTM." if others and settings.ablations else ""
+    )
     text = (
         f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; {settings.depth} layers of "
         f"{settings.dim} features and {settings.heads} heads. The rate of a model {chosen} test scenes, {settings.test:,} of "
         f"each size, took no part, and there are {settings.validation:,} validation scenes of each. Weights are those after "
-        f"the last step. {seeds} Gates start half open (biases of sources and marks 0, of direct terms -2), but for the row "
-        "that says otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve "
-        "layers of 192 features."
+        f"the last step. {seeds}{alone} Gates start half open (biases of sources and marks 0, of direct terms -2), but for the "
+        "row that says otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve "
+        "layers of 192 features. All runs here together trained for "
+        f"{sum(result.seconds for result in outcome.results) / 60:.0f} minutes."
     )
     return "## Models\n\n" + fill(text, WIDTH, break_on_hyphens=False)
 
 
 def _of_form(form: Form, outcome: Outcome) -> list[str]:
-    """The table of a form."""
+    """The table of a form, and what follows from it."""
     small, large = outcome.settings.geometry.size, outcome.settings.larger.size
     lines = [
         f"| | parameters | rate | steps | training | validation {small} | validation {large} | test {small} | test {large} |"
@@ -198,11 +204,46 @@ def _of_form(form: Form, outcome: Outcome) -> list[str]:
     control = outcome.controls[form]
     cells = ("", "", "", "", "", "", _share(control.same), _share(control.larger), "")
     lines.append(f"| without the circle | {' | '.join(cells)} |")
-    for model in outcome.settings.models:
+    for model in (*outcome.settings.models, *outcome.settings.ablations):
         results = outcome.of(form, model)
         if results:
             lines.append(_row(model, results, paper=form == "paper"))
-    return [f"### Form `{form}`", "\n".join(lines)]
+    return [f"### Form `{form}`", "\n".join(lines), *_tried(form, outcome), *_compared(form, outcome)]
+
+
+def _tried(form: Form, outcome: Outcome) -> list[str]:
+    """What models reached at each rate that was tried."""
+    first, said = outcome.settings.seeds[0], list[str]()
+    for model in outcome.settings.models:
+        results = [each for each in outcome.results if (each.form, each.model, each.seed) == (form, model, first)]
+        if len(results) > 1:
+            said.append(f"{NAMES[model]} {', '.join(f'{each.validation:.3f} at {each.rate:g}' for each in results)}")
+    return [f"Validation accuracy by rate, seed {first}: {'; '.join(said)}."] if said else []
+
+
+def _compared(form: Form, outcome: Outcome) -> list[str]:
+    """Whether pLSTM extrapolates better than a ViT: a question only where both learned the size of training as well."""
+    plstm, vit = outcome.of(form, "plstm"), outcome.of(form, "vit")
+    if not (plstm and vit):
+        return []
+    own, other = (float(np.mean([result.validation for result in results])) for results in (plstm, vit))
+    reached = f"{other:.3f} against {own:.3f}"
+    if abs(own - other) > MATCHED:
+        better, behind = ("pLSTM", "the ViT") if own > other else ("the ViT", "pLSTM")
+        text = (
+            f"The two do not learn the size of training equally well (validation {reached}, ViT and pLSTM): {behind} stays "
+            f"behind {better} by more than {MATCHED}, at every rate that was tried. So the columns of the larger size do not "
+            "compare how the two extrapolate, and no claim about it is made from them."
+        )
+    else:
+        far, near = ([result.larger_test for result in results] for results in (plstm, vit))
+        ahead = "pLSTM" if min(far) > max(near) else "the ViT" if min(near) > max(far) else None
+        found = f"every seed of {ahead} is ahead there" if ahead else "seeds of the two overlap, and no difference is shown"
+        text = (
+            f"Both learn the size of training equally well (validation {reached}, ViT and pLSTM), so the columns of the larger "
+            f"size compare how they extrapolate: {found}."
+        )
+    return [fill(text, WIDTH, break_on_hyphens=False)]
 
 
 def _row(model: Model, results: Sequence[Result], *, paper: bool) -> str:

@@ -14,6 +14,7 @@ from stmlang.experiments.training.settings import Training
 Scale = Literal["paper", "small"]
 Model = Literal["plstm", "paper_start", "no_position", "p_mode", "d_mode", "constant", "vit"]
 MODELS: tuple[Model, ...] = get_args(Model)
+Reads = Literal["own", "all"]
 
 TRAINING = Training(
     epochs=50,
@@ -41,6 +42,7 @@ class Settings:
     scale: Annotated[Scale, Doc("which defaults: images and the paper's recipe, or small grids of tokens")] = "paper"
     forms: Annotated[tuple[Form, ...], Doc("forms of the data")] = FORMS
     models: Annotated[tuple[Model, ...], Doc("what is trained; none for a page on the data alone")] = MODELS
+    ablations: Annotated[tuple[Model, ...], Doc("trained with the first seed alone, at the rate that is best for plstm")] = ()
     seeds: Annotated[tuple[int, ...], Doc("runs of each model, by seed of its parameters and of its data")] = (43, 44, 45)
     rates: Annotated[tuple[float, ...], Doc("peaks of the learning rate, tried with the first seed")] = (1e-4, 3e-4, 1e-3)
     vit_steps: Annotated[int, Doc("a ViT takes so many times the steps of the others")] = 1
@@ -54,6 +56,9 @@ class Settings:
     heads: Annotated[int, Doc("heads of each layer")] = 6
     depth: Annotated[int, Doc("layers, a perceptron behind each")] = 12
     expansion: Annotated[int, Doc("features within a perceptron, in multiples of dim")] = 4
+    reads: Annotated[Reads, Doc("gates read a share of the features of their own, or all features")] = "own"
+    gain: Annotated[float, Doc("deviation of the weights of gates at the start, times the root of what they read")] = 0.0
+    remat: Annotated[bool, Doc("compute layers again for the gradient, which takes time and saves memory")] = True
     page: Annotated[Path | None, Doc("folder that the page is written to as well")] = None
 
     @property
@@ -73,6 +78,10 @@ class Settings:
             )
             >= 1,
             "--heads must divide --dim": self.heads >= 1 and self.dim % self.heads == 0,
+            '--dim must be a multiple of four times --heads, or --reads "all"': self.reads == "all"
+            or self.dim % (4 * max(1, self.heads)) == 0,
+            "--gain must not be negative": self.gain >= 0,
+            "--models and --ablations must not share a model": not set(self.models) & set(self.ablations),
             "--depth must be even": self.depth >= 2 and self.depth % 2 == 0,
             "--expansion and --vit-steps must be at least 1": min(self.expansion, self.vit_steps) >= 1,
         }
@@ -91,7 +100,7 @@ class Settings:
 
 
 SMALL_TRAINING = replace(
-    TRAINING, steps=1500, batch=64, rate=1e-3, warmup=0.1, floor=0.01, weight_decay=0.01, log=50, validate=250, checkpoint=60.0
+    TRAINING, steps=1500, batch=64, rate=1e-3, warmup=0.1, floor=0.01, weight_decay=0.01, log=50, validate=300, checkpoint=60.0
 )
 SCALES: dict[Scale, Settings] = {
     "paper": Settings(),
@@ -100,17 +109,21 @@ SCALES: dict[Scale, Settings] = {
         geometry=Geometry(size=96, padding=12, radius=(7.0, 11.0), length=(8, 14), width=(1, 2)),
         scale="small",
         models=("plstm", "vit"),
+        ablations=("paper_start", "no_position", "p_mode", "d_mode", "constant"),
         seeds=(0, 1, 2),
         rates=(1e-3, 3e-3),
         vit_steps=3,
         images=50_000,
-        validation=2_048,
-        test=4_096,
-        control=50_000,
+        validation=1_024,
+        test=2_048,
+        control=20_000,
         cell=16,
         dim=64,
         heads=4,
         depth=2,
         expansion=2,
+        reads="all",
+        gain=0.5,
+        remat=False,
     ),
 }

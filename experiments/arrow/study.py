@@ -48,7 +48,7 @@ class Run:
         steps = training.steps or training.epochs * (settings.images // training.batch)
         steps *= settings.vit_steps if self.model == "vit" else 1
         training = replace(training, out=folder, rate=self.rate, seed=self.seed, steps=steps)
-        one = replace(settings, training=training, forms=(self.form,), models=(self.model,), page=None)
+        one = replace(settings, training=training, forms=(self.form,), models=(self.model,), ablations=(), page=None)
         return replace(one, seeds=(self.seed,), rates=(self.rate,))
 
 
@@ -66,7 +66,17 @@ def run(settings: Settings, console: Console) -> Outcome:
         for model in settings.models:
             outcome = replace(outcome, results=[*outcome.results, *trained(form, model, settings, console)])
             write(outcome)
+    for form in settings.forms:
+        alone = replace(settings, seeds=settings.seeds[:1], rates=_rates(outcome.of(form, "plstm"), settings))
+        for model in settings.ablations:
+            outcome = replace(outcome, results=[*outcome.results, *trained(form, model, alone, console)])
+            write(outcome)
     return outcome
+
+
+def _rates(results: Sequence[Result], settings: Settings) -> tuple[float, ...]:
+    """That of results, or those of the settings where there are none."""
+    return (results[0].rate,) if results else settings.rates
 
 
 def trained(form: Form, model: Model, settings: Settings, console: Console) -> list[Result]:

@@ -203,15 +203,13 @@ def test_gates_start_half_open_or_as_the_paper_has_them() -> None:
         "constant": (0.0, 0.0, -2.0),
     }
     for model, biases in starts.items():
-        p, d = made(model, TINY, jax.random.key(0)).stacked
-        for block, source in ((p, "strength"), (d, "source")):
-            leaves = block.mixer.leaves
-            started = {**leaves.bias, **leaves.constant}
-            assert tuple({float(value) for value in np.ravel(started[name])} for name in (source, "mark", "direct")) == tuple(
-                {bias} for bias in biases
-            )
-            assert bool(leaves.weight) == (model != "constant")
-            assert all(not np.any(weight) for weight in leaves.weight.values())
+        p, _, d, _ = cast(Any, made(model, replace(TINY, gain=0.0), jax.random.key(0))).stacked
+        for residual, source in ((p, "strength"), (d, "source")):
+            gates = residual.layer.gates
+            for name, bias in zip((source, "mark", "direct"), biases, strict=True):
+                assert {float(value) for value in np.ravel(gates.bias[name])} == {bias}
+            assert bool(gates.weight) == (model != "constant")
+            assert all(not np.any(weight) for weight in gates.weight.values())
 
 
 def test_command_line() -> None:
@@ -234,7 +232,19 @@ def test_command_line() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["--scale tiny", "--scale", "--cell 7", "--seeds", "--heads 5", "--depth 3", "--models other", "--size 96", "--test 0"],
+    [
+        "--reads own --dim 30",
+        "--ablations vit --scale small",
+        "--scale tiny",
+        "--scale",
+        "--cell 7",
+        "--seeds",
+        "--heads 5",
+        "--depth 3",
+        "--models other",
+        "--size 96",
+        "--test 0",
+    ],
 )
 def test_wrong_command_lines(words: str) -> None:
     with pytest.raises(SystemExit) as stop:
@@ -259,6 +269,40 @@ def test_rates_are_chosen_on_validation_with_the_first_seed(monkeypatch: pytest.
     results = study.trained("debiased", "vit", settings, QUIET)
     assert asked == [(1e-3, 0), (2e-3, 0), (4e-3, 0), (2e-3, 1), (2e-3, 2)]
     assert [(each.rate, each.seed) for each in results if each.chosen] == [(2e-3, 0), (2e-3, 1), (2e-3, 2)]
+
+
+def test_ablations_have_the_first_seed_and_the_rate_of_plstm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[tuple[str, float, int]] = []
+
+    def one(run: study.Run, *_: Any) -> Result:
+        asked.append((run.model, run.rate, run.seed))
+        return result(run.model, run.rate, run.seed, 0.7 + 10 * run.rate)
+
+    monkeypatch.setattr(study, "one", one)
+    settings = replace(TINY, models=("plstm",), ablations=("p_mode",), seeds=(0, 1), rates=(1e-3, 2e-3))
+    outcome = study.run(replace(settings, training=replace(settings.training, out=tmp_path)), QUIET)
+    assert asked == [("plstm", 1e-3, 0), ("plstm", 2e-3, 0), ("plstm", 2e-3, 1), ("p_mode", 2e-3, 0)]
+    text = (tmp_path / "arrow_small.md").read_text()
+    assert "| pLSTM, P-mode | 10 | 0.002 | 2 | 0.600 | 0.720 |" in text
+    assert "Validation accuracy by rate, seed 0: pLSTM 0.710 at 0.001, 0.720 at 0.002." in text
+    assert len(outcome.results) == 4
+
+
+@pytest.mark.parametrize(
+    ("vit", "larger", "said"),
+    [
+        (0.5, 0.5, "no claim about it is made"),
+        (0.9, 0.4, "every seed of pLSTM is ahead there"),
+        (0.9, 0.5, "every seed of the ViT is ahead there"),
+        (0.9, 0.45, "no difference is shown"),
+    ],
+)
+def test_extrapolation_is_compared_where_both_learned(vit: float, larger: float, said: str) -> None:
+    results = [result("plstm", 1e-3, seed, 0.9) for seed in (0, 1)]
+    results += [replace(result("vit", 1e-3, seed, vit), larger_test=larger) for seed in (0, 1)]
+    settings = replace(TINY, models=("plstm", "vit"), seeds=(0, 1))
+    text = " ".join(page(Outcome(settings, {"debiased": Control(0.5, 0.5, 0.5, 0.5)}, results)).split())
+    assert said in text
 
 
 def test_the_page_has_the_control_beside_every_result(tmp_path: Path) -> None:
