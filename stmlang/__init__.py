@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from stmlang.runtime.graphs import GraphScan as GraphScan
     from stmlang.runtime.lengths import Lengths as Lengths
     from stmlang.runtime.loaded import LoadedScan as LoadedScan
+    from stmlang.runtime.loaded_graphs import LoadedGraphScan as LoadedGraphScan
     from stmlang.runtime.loaded_model import LoadedModel as LoadedModel
+    from stmlang.runtime.loaded_scans import LoadedScans as LoadedScans
     from stmlang.runtime.loading import load as load
     from stmlang.runtime.model import export as export
     from stmlang.runtime.open import OpenScan as OpenScan
@@ -38,8 +40,10 @@ __all__ = [
     "CompiledScan",
     "GraphScan",
     "Lengths",
+    "LoadedGraphScan",
     "LoadedModel",
     "LoadedScan",
+    "LoadedScans",
     "OpenScan",
     "ShardedScan",
     "SpecError",
@@ -60,8 +64,10 @@ HOMES = {
     "CompiledScan": "stmlang.runtime.compiled",
     "GraphScan": "stmlang.runtime.graphs",
     "Lengths": "stmlang.runtime.lengths",
+    "LoadedGraphScan": "stmlang.runtime.loaded_graphs",
     "LoadedModel": "stmlang.runtime.loaded_model",
     "LoadedScan": "stmlang.runtime.loaded",
+    "LoadedScans": "stmlang.runtime.loaded_scans",
     "OpenScan": "stmlang.runtime.open",
     "ShardedScan": "stmlang.runtime.sharded",
     "SpecError": "stmlang.source.diagnostic",

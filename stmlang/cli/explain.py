@@ -106,6 +106,7 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
 
 
 def _program(arguments: argparse.Namespace) -> int:
-    from stmlang.cli.specs import compile_spec
+    from stmlang.cli.specs import compile_spec, sized_spec
 
-    return _show(arguments, compile_spec(arguments, arguments.batch).lower_text(arguments.emit))
+    compiled = compile_spec(arguments, sized_spec(arguments), arguments.target, arguments.batch)
+    return _show(arguments, compiled.lower_text(arguments.emit))

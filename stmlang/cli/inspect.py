@@ -13,6 +13,7 @@ from stmlang.source.diagnostic import Diagnostic, SpecError
 NAME = "inspect"
 SUMMARY = "say what is in an artifact"
 
+KINDS = {"scan": "scan", "scans": "scan in several programs", "graphs": "scan of graphs", "model": "model"}
 Row = tuple[str, list[str]]
 """A label, and what is said behind it: on one line if it fits, else a line for each entry."""
 
@@ -39,27 +40,46 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report(description: dict[str, Any]) -> None:
     from stmlang.source.columns import wrapped
-    from stmlang.source.wording import count, listing
+    from stmlang.source.wording import count
 
-    batch, members = description["batch"], sorted(description["members"].items(), key=lambda entry: -entry[1])
+    members = sorted(description["members"].items(), key=lambda entry: -entry[1])
+    parts = cast(list[dict[str, Any]], description.get("parts", [description]))
     rows: list[Row] = [
-        ("platforms", [listing(description["platforms"], "and")]),
-        ("batch", ["any size" if batch == "symbolic" else "no batch axis" if batch is None else str(batch)]),
-        ("gradients", ["can be differentiated once" if description["differentiable"] else "compiled for inference only"]),
-        *(_of_scan(description) if description["kind"] == "scan" else _of_model(description)),
+        *(row for number, part in enumerate(parts) for row in _of_program(part, description["kind"], number, len(parts))),
         ("versions", [", ".join(f"{name} {version}" for name, version in description["versions"].items())]),
         ("holds", [f"{name} ({count(size, 'byte')})" for name, size in members]),
         ("here", ["it runs" if description["runs_here"] else f"it does not run: {description['why_not']}"]),
     ]
-    tell(
-        f"{description['file']}: a {description['kind']}, {count(description['bytes'], 'byte')}, format {description['format']}"
-    )
+    kind, size = KINDS[description["kind"]], count(description["bytes"], "byte")
+    tell(f"{description['file']}: a {kind}, {size}, format {description['format']}")
     for label, words in rows:
         together = ", ".join(words)
         fits = len(together) + 14 <= (room() or len(together) + 14)
         for number, entry in enumerate([together] if words and fits else words):
             for line in wrapped(f"  {'' if number else label:<12}{entry}", room()):
                 tell(line)
+
+
+def _of_program(part: dict[str, Any], kind: str, number: int, count: int) -> list[Row]:
+    """Of a program of an artifact, and what all programs of a scan have in common with the first."""
+    from stmlang.source.wording import listing
+
+    batch, bucket = part["batch"], part.get("bucket")
+    rows: list[Row] = [
+        ("platforms", [listing(part["platforms"], "and")]),
+        ("batch", ["any size" if batch == "symbolic" else "no batch axis" if batch is None else str(batch)]),
+        ("gradients", ["can be differentiated once" if part["differentiable"] else "compiled for inference only"]),
+    ]
+    if bucket is not None:
+        rows[1] = ("bucket", [f"{bucket[name]:,} {name}" for name in ("graphs", "nodes", "edges")])
+    rows += _of_model(part) if kind == "model" else _of_scan(part)
+    if number == 0 and count == 1:
+        return rows
+    heading: Row = ("", [f"program {number + 1} of {count}"])
+    return [
+        heading,
+        *(rows if number == 0 else [row for row in rows if row[0] in ("platforms", "batch", "bucket", "strategy")]),
+    ]
 
 
 def _of_scan(description: dict[str, Any]) -> list[Row]:

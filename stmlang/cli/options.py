@@ -60,12 +60,17 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON value on standard output")
 
 
-def add_planning(parser: argparse.ArgumentParser) -> None:
-    """What the plan is made for."""
-    parser.add_argument("--target", choices=TARGETS, default="auto", help="the machine to plan for (default: auto)")
+def add_planning(parser: argparse.ArgumentParser, *, target: bool = True) -> None:
+    """What the plan is made for; without `target` the command says that itself."""
+    if target:
+        add_target(parser)
     parser.add_argument("--mode", choices=MODES, default="training", help="what memory must suffice for (default: training)")
     add_call(parser)
     add_choice(parser)
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", choices=TARGETS, default="auto", help="the machine to plan for (default: auto)")
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
@@ -149,6 +154,19 @@ def batch_size(text: str) -> int | Literal["symbolic"] | None:
     if text == "symbolic":
         return "symbolic"
     return None if text == "none" else positive(text)
+
+
+def bucket_sizes(text: str) -> dict[str, int]:
+    """`graphs=64,nodes=2048,edges=4096`."""
+    sizes: dict[str, int] = {}
+    for entry in text.split(","):
+        name, size = setting(entry)
+        if name in sizes:
+            raise argparse.ArgumentTypeError(f"`{name}` is set twice")
+        if not isinstance(size, int) or not 0 <= size < 2**31:
+            raise argparse.ArgumentTypeError(f"`{name}` must be a whole number from 0 on and below 2^31")
+        sizes[name] = size
+    return sizes
 
 
 def positive(text: str) -> int:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from stmlang.plan.plan import Plan
     from stmlang.plan.preview import Outlook
     from stmlang.runtime.compiled import CompiledScan
+    from stmlang.runtime.graphs import GraphScan
     from stmlang.scan.scan import Scan
 
 STDIN = "-"
@@ -97,14 +98,24 @@ def plan_of(scan: Scan, arguments: argparse.Namespace) -> tuple[Facts, Plan]:
     return prepared.facts, plan(prepared, request_of(arguments, arguments.target))
 
 
-def compile_spec(arguments: argparse.Namespace, batch: int) -> CompiledScan:
-    """The compiled scan of a spec. Raises SpecError."""
+def compile_spec(arguments: argparse.Namespace, scan: Scan, target: str, batch: int) -> CompiledScan:
+    """The compiled scan of a checked spec. Raises SpecError."""
     from stmlang.compiler import plan
     from stmlang.runtime.compiled import compiled
 
-    prepared = prepare_scan(arguments, sized_spec(arguments), call_of(arguments, batch=batch))
+    prepared = prepare_scan(arguments, scan, call_of(arguments, batch=batch))
     print_diagnostics(prepared.facts.changes)
-    return compiled(prepared, plan(prepared, request_of(arguments, arguments.target)))
+    return compiled(prepared, plan(prepared, request_of(arguments, target)))
+
+
+def graph_spec(arguments: argparse.Namespace, scan: Scan, target: str) -> GraphScan:
+    """The scan of a checked spec whose graphs come at run time. Raises SpecError."""
+    from stmlang.compiler import facts_of
+    from stmlang.runtime.graphs import GraphScan
+
+    switch_float64_on(arguments)
+    print_diagnostics(facts_of(scan).changes)
+    return GraphScan(scan, call_of(arguments, batch=1), request_of(arguments, target))
 
 
 def sized_spec(arguments: argparse.Namespace) -> Scan:
@@ -120,7 +131,12 @@ def prepare_scan(arguments: argparse.Namespace, scan: Scan, call: Call) -> Prepa
     """What there is to plan for a scan. A command line that asks for float64 means it, so jax is told. Raises SpecError."""
     from stmlang.compiler import prepare
 
+    switch_float64_on(arguments)
+    return prepare(scan, call)
+
+
+def switch_float64_on(arguments: argparse.Namespace) -> None:
+    """Tell jax, where a command line asks for float64."""
     if arguments.dtype == "float64":
         jax: Any = import_module("jax")
         jax.config.update("jax_enable_x64", True)
-    return prepare(scan, call)

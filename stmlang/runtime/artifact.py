@@ -1,26 +1,8 @@
 """Artifacts: a compiled scan, or a model, in a file that runs without its source, on the platforms it was compiled for.
 
-A `.stmx` file is a zip archive of plain members, no pickle among them:
-
-    manifest.json    format, kind, versions, signature, platforms, batch, hashes of the other members
-    program.bin      StableHLO as `jax.export` serializes it
-    program.mlir     the same for reading
-
-and, where the kind is "scan",
-
-    tables.npz       index tables, the program's first arguments
-    plan.json        the plan, with every candidate that was weighed
-    source.stm       the spec as written
-    step.bin         if it holds the step: its program, that for reading, and its tables
-    step.mlir
-    step.npz
-
-where it is "model",
-
-    weights.npz      parameters and index tables, the program's first arguments, each stored once
-    graphs.json      the scans whose graphs come at run time, and how their tables are made
-
-`stmlang.runtime.loading` reads it.
+A `.stmx` file is a zip archive of plain members, no pickle among them: `docs/artifacts.md` specifies it. A *part* is a program
+with all that it takes and with what the manifest says of it; a scan may be in several, for several batch sizes, platforms and
+buckets of graphs. `stmlang.runtime.loading` reads what is written here.
 
 The same scan gives the same bytes: members have a fixed order and no time stamps.
 """
@@ -33,7 +15,7 @@ import json
 import zipfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from os import PathLike
@@ -52,13 +34,15 @@ from stmlang.program.execute import run
 from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.archive import LARGEST
 from stmlang.runtime.compilation import Compilation
-from stmlang.runtime.options import export_batch, file_path
+from stmlang.runtime.options import export_batches, file_path
 from stmlang.runtime.signature import Signature, call_error, flag, widest
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.writing import require_place, written_whole
 
-FORMAT = 2
+FORMATS = (2, 3)
+"""Formats that are read, the last of which is written: the third added artifacts of several parts to the second."""
 MEMBERS = ("program.bin", "program.mlir", "tables.npz", "plan.json", "source.stm")
+GRAPH_MEMBERS = ("program.bin", "program.mlir", "recipe.json", "plan.json", "source.stm")
 STEP_MEMBERS = {"program.bin": "step.bin", "program.mlir": "step.mlir", "tables.npz": "step.npz"}
 """Where the step of a scan is, by what it is called where it is the scan."""
 MODEL_MEMBERS = ("program.bin", "program.mlir", "weights.npz", "graphs.json")
@@ -77,53 +61,128 @@ class RowSteps(Protocol):
     def step(self, state: State, q: Array, k: Array, v: Array, gates: Mapping[str, Array]) -> tuple[Array, State]: ...
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One program of an artifact, as JAX exported it: what the manifest says of it, and the members that hold it."""
+
+    described: Mapping[str, Any]
+    members: Mapping[str, bytes]
+    exported: jax.export.Exported
+
+
 def export(
     compilation: Compilation,
     tables: Any,
     path: str | PathLike[str],
     platforms: Sequence[str] | None = None,
-    batch: int | Literal["symbolic"] | None = "symbolic",
+    batch: int | Literal["symbolic"] | Sequence[int | Literal["symbolic"] | None] | None = "symbolic",
     with_state: bool = False,
     stream: RowSteps | None = None,
 ) -> None:
     """Write a scan with its index tables as an artifact, atomically.
 
     `platforms` defaults to the target's; a machine without a GPU can export for one. `batch` is a size, "symbolic" for any, or
-    None for an unbatched program. With `with_state` the program takes an initial state and returns the final one. With
-    `stream`, the scan step by step, the artifact holds its step too. A scan compiled for training can be differentiated once
-    after loading.
+    None for an unbatched program; a list of these gives a program for each. With `with_state` the program takes an initial
+    state and returns the final one. With `stream`, the scan step by step, the artifact holds its step too. A scan compiled for
+    training can be differentiated once after loading.
 
     Raises SpecError: STM5010 for options that are none, STM5301 for an unknown platform, STM5302 where the file cannot be
     written.
     """
-    target, batch, with_state = file_path(path), export_batch(batch), flag("with_state", with_state)
-    plan, scan = compilation.plan, compilation.declared
-    names = platforms_of((plan.target.platform,) if platforms is None else platforms)
+    target, batches, with_state = file_path(path), export_batches(batch), flag("with_state", with_state)
+    names = platforms_of((compilation.plan.target.platform,) if platforms is None else platforms)
     require_writable(target)
-    exported = _exported(compilation, tables, names, batch, with_state)
-    order = 1 if plan.circumstances.mode == "training" else 0
+    write_scans(target, [scan_part(compilation, tables, names, size, with_state, stream) for size in batches])
+
+
+def write_scans(path: Path, parts: Sequence[Part]) -> None:
+    """Write the programs of one scan. Raises SpecError: STM5301 where two are for the same, STM5302 where the file cannot be
+    written."""
+    require_apart([(part.described["platforms"], part.described["batch"]) for part in parts], "batch size")
+    if len(parts) > 1:
+        return write_parts(path, "scans", parts)
+    return write_artifact(path, {"kind": "scan", **parts[0].described}, parts[0].exported, parts[0].members)
+
+
+def write_parts(path: Path, kind: str, parts: Sequence[Part]) -> None:
+    """Write several programs in one artifact, in which members that are equal are there once. Raises SpecError (STM5302) where
+    that cannot be done."""
+    members, places, described = dict[str, bytes](), dict[bytes, str](), list[dict[str, Any]]()
+    for number, part in enumerate(parts):
+        names = dict[str, str]()
+        for name, content in part.members.items():
+            names[name] = places.setdefault(hashlib.sha256(content).digest(), f"{number}/{name}")
+            members[names[name]] = content
+        described.append({**part.described, "members": names})
+    about = {name: parts[0].described[name] for name in ("scan", "source")}
+    platforms = list(dict.fromkeys(name for part in parts for name in part.described["platforms"]))
+    write_artifact(path, {"kind": kind, **about, "platforms": platforms, "parts": described}, parts[0].exported, members)
+
+
+def require_apart(uses: Sequence[tuple[Sequence[str], Any]], what: str) -> None:
+    """Raises SpecError (STM5301) where two programs of an artifact are for one platform and the same besides."""
+    known = set[tuple[str, Any]]()
+    for platforms, other in uses:
+        for name in platforms:
+            if (name, other) in known:
+                message = f"two programs are for {name} and the same: an artifact holds one for each platform and {what}"
+                raise call_error("STM5301", message, help="name each of them once, and one target for each platform")
+            known.add((name, other))
+
+
+def scan_part(
+    compilation: Compilation,
+    tables: Any,
+    platforms: Sequence[str],
+    batch: int | Literal["symbolic"] | None,
+    with_state: bool = False,
+    stream: RowSteps | None = None,
+) -> Part:
+    """The program of a scan with its index tables, for these platforms and this batch."""
+    exported = _exported(compilation, tables, platforms, batch, with_state)
+    own = {"tables.npz": _stored_tables(tables)}
+    part = _part(compilation, exported, own, platforms, batch=batch, with_state=with_state)
+    if stream is None:
+        return part
+    step = program_members(_exported_step(stream, platforms, batch), _order(compilation))
+    step["tables.npz"] = _stored_tables(stream)
+    members = {**part.members, **{STEP_MEMBERS[name]: content for name, content in step.items()}}
+    return replace(part, members=members, described={**part.described, "step": _signature_dict(_with_scale(stream.signature))})
+
+
+def graph_part(
+    compilation: Compilation, tables: Any, recipe: Mapping[str, Any], sizes: Mapping[str, int], platforms: Any
+) -> Part:
+    """The program of a scan whose graphs come at run time, in a bucket of these sizes: the tables are some that it takes, and
+    the recipe says how they are made."""
+    exported = _exported(compilation, tables, platforms, None, False)
+    own = {"recipe.json": json.dumps(recipe, indent=1, sort_keys=True).encode()}
+    return _part(compilation, exported, own, platforms, batch=None, with_state=False, bucket=dict(sizes))
+
+
+def _part(compilation: Compilation, exported: Any, own: Mapping[str, bytes], platforms: Sequence[str], **more: Any) -> Part:
+    plan, scan, order = compilation.plan, compilation.declared, _order(compilation)
     members = {
         **program_members(exported, order),
-        "tables.npz": _stored_tables(tables),
+        **own,
         "plan.json": plan_json(plan, indent=1).encode(),
         "source.stm": scan.span.file.text.encode(),
     }
-    if stream is not None:
-        step = program_members(_exported_step(stream, names, batch), order)
-        step["tables.npz"] = _stored_tables(stream)
-        members |= {STEP_MEMBERS[name]: content for name, content in step.items()}
-    manifest = {
-        "kind": "scan",
+    described = {
         "scan": scan.name,
         "source": scan.span.file.name,
-        "platforms": list(names),
-        "batch": batch,
-        "with_state": with_state,
+        "platforms": list(platforms),
         "differentiable": order > 0,
         "signature": _signature_dict(compilation.signature),
-        "step": None if stream is None else _signature_dict(_with_scale(stream.signature)),
+        "step": None,
+        **more,
     }
-    write_artifact(target, manifest, exported, members)
+    return Part(described, members, exported)
+
+
+def _order(compilation: Compilation) -> int:
+    """How many derivatives are stored."""
+    return 1 if compilation.plan.circumstances.mode == "training" else 0
 
 
 def require_writable(path: Path) -> None:
@@ -150,7 +209,7 @@ def write_artifact(
         message = f"cannot write `{path}`: the artifact would have {size:,} bytes, and artifacts have at most 2^31 - 1"
         raise call_error("STM5302", message, help="store parameters in a narrower data type")
     described = {
-        "format": FORMAT,
+        "format": FORMATS[-1],
         "versions": _versions(),
         "calling_convention": exported.calling_convention_version,
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},

@@ -31,13 +31,13 @@ from stmlang.plan.plan import Plan
 from stmlang.plan.show import explain_text
 from stmlang.program.program import Bundle
 from stmlang.program.states import State
-from stmlang.runtime.artifact import export
+from stmlang.runtime.artifact import Part, export, platforms_of, scan_part
 from stmlang.runtime.compilation import Compilation, compilation_of, on_device
 from stmlang.runtime.gating import gating_matrix
 from stmlang.runtime.listen import listen
 from stmlang.runtime.masks import require_mask, require_segments
 from stmlang.runtime.modules import equal, hash_of
-from stmlang.runtime.options import node_shape, positive, whole_number, word
+from stmlang.runtime.options import export_batch, node_shape, positive, whole_number, word
 from stmlang.runtime.planned import call_scan
 from stmlang.runtime.program_text import lower_text
 from stmlang.runtime.row_stream import RowStream
@@ -357,14 +357,24 @@ class CompiledScan(eqx.Module):
         self,
         path: str | PathLike[str],
         platforms: Sequence[str] | None = None,
-        batch: int | Literal["symbolic"] | None = "symbolic",
+        batch: int | Literal["symbolic"] | Sequence[int | Literal["symbolic"] | None] | None = "symbolic",
         with_state: bool = False,
         step: bool = False,
     ) -> None:
         """Write an artifact: see `stmlang.runtime.artifact.export`. With `step` it holds the step of a chain or grid too.
-        Raises SpecError (STM5211) for the steps of anything else."""
+        Raises SpecError (STM5211) for the steps of anything else. Of a scan on graphs that came at run time it holds the tables
+        of these graphs alone; `GraphScan.export` writes one for any.
+        """
         stream = self._rows() if flag("step", step) else None
         export(self.compilation, self.tables, path, platforms, batch, with_state, stream)
+
+    def part(
+        self, platforms: Sequence[str], batch: int | Literal["symbolic"] | None, with_state: bool = False, step: bool = False
+    ) -> Part:
+        """What `export` would write, to be written with others: `stmlang.runtime.artifact.write_scans`. Raises SpecError as
+        `export` does."""
+        stream = self._rows() if step else None
+        return scan_part(self.compilation, self.tables, platforms_of(platforms), export_batch(batch), with_state, stream)
 
 
 def compiled(prepared: Prepared, plan: Plan, request: Request | None = None) -> CompiledScan:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
 
 import jax
 
 from stmlang.compiler import Call, Request
-from stmlang.graph.batch import Batch, batch
+from stmlang.graph.batch import SIZES, Batch, Bucket, batch
 from stmlang.graph.batchable import refuse_above_bounds, refuse_branching
 from stmlang.graph.capacity import Capacity
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
+from stmlang.graph.rooms import bucket_by_rule
 from stmlang.log import CACHE
+from stmlang.runtime.artifact import Part, graph_part, platforms_of, require_apart, require_writable, write_parts
 from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compiled import CompiledScan, compile_scan, rebuilt
+from stmlang.runtime.options import file_path
+from stmlang.runtime.recipes import Recipe, probe_of
 from stmlang.runtime.signature import call_error
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Runtime
@@ -88,6 +94,42 @@ class GraphScan:
             return self.compiled.setdefault(graph_batch.room, compile_scan(self.scan, self.call, self.request, graph_batch))
         return rebuilt(known, replace(known.compilation.program, dag=graph_batch.dag).tables)
 
+    def export(
+        self,
+        path: str | PathLike[str],
+        buckets: Bucket | Batch | Mapping[str, int] | Sequence[Bucket | Batch | Mapping[str, int]],
+        platforms: Sequence[str] | None = None,
+    ) -> None:
+        """Write an artifact with a program for each of some buckets, atomically. What is loaded takes any graphs that one of
+        them has room for, and makes their tables itself.
+
+        `Bucket.covering(batches)` is the bucket of a data set, with the room that its graphs take; of a batch it is its own.
+        Sizes alone, `{"graphs": 64, "nodes": 2048, "edges": 4096}` or a bucket without a room, get one by rule
+        (`stmlang.graph.rooms`). `platforms` defaults to the target's. A scan compiled for training can be differentiated once.
+
+        Raises SpecError: STM3508 for what is no bucket, STM5301 for an unknown platform and two buckets that are the same,
+        STM5302 where the file cannot be written, and what `stmlang.compile` raises.
+        """
+        target = file_path(path)
+        one = isinstance(buckets, Bucket | Batch | Mapping)
+        listed: Sequence[Any] = [buckets] if one else cast(Any, buckets)
+        if not isinstance(cast(Any, listed), (list, tuple)) or not listed:
+            help = "such as `[Bucket.covering(batches)]`"
+            raise call_error("STM3508", f"`buckets` must be a list of buckets, not {buckets!r:.80}", help=help)
+        require_writable(target)
+        write_graphs(target, [self.part(bucket, platforms) for bucket in listed])
+
+    def part(self, bucket: Bucket | Batch | Mapping[str, int], platforms: Sequence[str] | None = None) -> Part:
+        """The part of an artifact that is for a bucket. Raises SpecError as `export` does."""
+        topology = self.scan.topology
+        assert isinstance(topology, Runtime)
+        roomy = _roomy(bucket, topology.nodes)
+        assert roomy.room is not None
+        on = self.at(probe_of(topology, roomy.room))
+        names = platforms_of((on.plan.target.platform,) if platforms is None else platforms)
+        sizes = {name: getattr(roomy, name) for name in SIZES}
+        return graph_part(on.compilation, on.tables, Recipe.of(on.compilation).stored(), sizes, names)
+
     def __call__(self, *_arguments: Any, **_named: Any) -> Any:
         """A call needs graphs: raises SpecError (STM3301)."""
         raise self._without_graphs("be called")
@@ -110,3 +152,25 @@ class GraphScan:
         what = f"scan `{on.scan.name}`" if isinstance(on, CompiledScan) else type(on).__name__
         help = "give what `at` of the layer's own scan returns: `layer(x, on=layer.op.at(batch))`"
         raise call_error("STM5202", f"`on` is {what}, and no graphs for scan `{self.scan.name}`", help=help)
+
+
+def write_graphs(path: Path, parts: Sequence[Part]) -> None:
+    """Write the programs of one scan for several buckets. Raises SpecError: STM5301 where two are for the same, STM5302 where
+    the file cannot be written."""
+    uses = [
+        (part.described["platforms"], part.members["recipe.json"] + repr(part.described["bucket"]).encode()) for part in parts
+    ]
+    require_apart(uses, "bucket")
+    write_parts(path, "graphs", parts)
+
+
+def _roomy(bucket: Any, most: int) -> Bucket:
+    """A bucket with a room. Raises SpecError (STM3508) for what is none."""
+    if isinstance(bucket, Batch):
+        return replace(bucket.bucket, room=bucket.room)
+    if isinstance(bucket, Bucket):
+        return bucket if bucket.room is not None else bucket_by_rule({name: getattr(bucket, name) for name in SIZES}, most)
+    if isinstance(bucket, Mapping):
+        return bucket_by_rule(cast(Mapping[str, int], bucket), most)
+    help = "give a `Bucket`, a batch, or sizes by name"
+    raise call_error("STM3508", f"{bucket!r:.80} is no bucket", help=help)

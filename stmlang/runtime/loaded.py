@@ -14,11 +14,12 @@ from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
 from stmlang.program.states import State
+from stmlang.runtime.arguments import arrays_for
 from stmlang.runtime.artifact import STEP_MEMBERS, arguments_of
 from stmlang.runtime.calling import program_call
 from stmlang.runtime.primitives import Program
 from stmlang.runtime.reading import arrays_of, check_platform, compare_program
-from stmlang.runtime.signature import Signature, call_error, is_array, jax_type, widest
+from stmlang.runtime.signature import Signature, call_error, widest
 from stmlang.source import short
 
 
@@ -127,31 +128,7 @@ class LoadedScan:
 
     def _check(self, mapping: Any, expected: Mapping[str, Shape], what: str, dtype: str) -> list[Any]:
         """The arrays given, in the order of the artifact's."""
-        if not isinstance(mapping, Mapping):
-            message = f"the {what} of artifact `{self.path}` are a dictionary; given was {type(mapping).__name__}"
-            raise call_error("STM5312", message, help=f"give an array for each of {_listed(expected)}")
-        arrays = cast(Mapping[Any, Any], mapping)
-        if set(arrays) != set(expected):
-            raise call_error(
-                "STM5312",
-                f"artifact `{self.path}` has the {what} {_listed(expected)}; given were {_listed(arrays)}",
-                help="give exactly these",
-            )
-        lead = 0 if self.manifest["batch"] is None else 1
-        for name, shape in expected.items():
-            array = arrays[name]
-            kind = str(jax_type(array)) if is_array(array) else type(array).__name__
-            if kind != dtype:
-                message = f"`{name}` among the {what} of artifact `{self.path}` is {dtype}; given was {kind}"
-                raise call_error("STM5311", message, help=f"convert it: `jnp.asarray(x, jnp.{dtype})`")
-            actual = tuple(array.shape)
-            if len(actual) != lead + len(shape) or actual[lead:] != tuple(shape):
-                expected_shape = ", ".join([*(["batch"] * lead), *map(str, shape)])
-                message = (
-                    f"`{name}` among the {what} of artifact `{self.path}` has the shape ({expected_shape}); given was {actual}"
-                )
-                raise call_error("STM5312", message, help="an artifact runs at the sizes that it was compiled for")
-        return [arrays[name] for name in expected]
+        return arrays_for(self.path, mapping, expected, what, dtype, batched=self.manifest["batch"] is not None)
 
     def _check_batch(self, arrays: Sequence[Any]) -> None:
         batch = self.manifest["batch"]
@@ -175,7 +152,7 @@ def scan_from(path: str, manifest: dict[str, Any], members: Mapping[str, bytes])
     """The scan in the members of an artifact. What reading them raises is of any kind."""
     exported = jax.export.deserialize(bytearray(members["program.bin"]))
     tables = [jnp.asarray(table) for table in arrays_of(members["tables.npz"])]
-    signature = _signature(manifest["signature"])
+    signature = signature_from(manifest["signature"])
     batch = manifest["batch"]
     lead = () if batch is None else ("batch" if batch == "symbolic" else batch,)
     expected = arguments_of(signature, tables, tuple(jax.export.symbolic_shape("batch")) if batch == "symbolic" else lead, True)
@@ -194,11 +171,9 @@ def _steps(path: str, manifest: dict[str, Any], members: Mapping[str, bytes]) ->
     return scan_from(path, described, {**members, **{name: members[at] for name, at in STEP_MEMBERS.items()}})
 
 
-def _listed(names: Mapping[Any, Any]) -> str:
-    return "[" + ", ".join(f"`{name}`" for name in sorted(names, key=str)) + "]"
+def signature_from(stored: Mapping[str, Any]) -> Signature:
+    """A signature as an artifact stores it. Raises an error of any kind for anything else."""
 
-
-def _signature(stored: Mapping[str, Any]) -> Signature:
     def shape(entry: Sequence[Any]) -> Shape:
         if not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in entry):
             raise ValueError(f"{entry!r:.40} is not a shape")

@@ -14,9 +14,11 @@ import jax
 import jax.export
 
 from stmlang.runtime.archive import damaged, manifest_text, members_of, opened
-from stmlang.runtime.artifact import FORMAT, MEMBERS, MODEL_MEMBERS, PLATFORMS, STEP_MEMBERS
+from stmlang.runtime.artifact import FORMATS, GRAPH_MEMBERS, MEMBERS, MODEL_MEMBERS, PLATFORMS, STEP_MEMBERS
 from stmlang.runtime.loaded import LoadedScan, scan_from
+from stmlang.runtime.loaded_graphs import LoadedGraphScan, graphs_from
 from stmlang.runtime.loaded_model import LoadedModel, model_from
+from stmlang.runtime.loaded_scans import LoadedScans, scans_from
 from stmlang.runtime.options import file_path
 from stmlang.runtime.signature import call_error
 from stmlang.source.diagnostic import SpecError
@@ -27,28 +29,48 @@ AGAIN = {
 }
 
 
-def load(path: str | PathLike[str]) -> LoadedScan | LoadedModel:
+def load(path: str | PathLike[str]) -> LoadedScan | LoadedScans | LoadedGraphScan | LoadedModel:
     """Read an artifact of a scan or of a model. Nothing in the file is executed or unpickled.
 
-    Raises SpecError: STM5303 where the file cannot be read or is no artifact, STM5304 where it is damaged, STM5305 where
-    it was written by a version that this one cannot run.
+    A scan in one program is a `LoadedScan`, one in several, for several batch sizes or platforms, `LoadedScans`, one whose
+    graphs come at run time a `LoadedGraphScan`. Raises SpecError: STM5303 where the file cannot be read or is no artifact,
+    STM5304 where it is damaged, STM5305 where it was written by a version that this one cannot run.
     """
     place = file_path(path)
     with opened(place) as archive:
         manifest = _manifest(place, manifest_text(place, archive))
-        names = MEMBERS if manifest["kind"] == "scan" else MODEL_MEMBERS
-        names = (*names, *STEP_MEMBERS.values()) if manifest.get("step") is not None else names
+        names = _names(manifest)
         members = members_of(place, archive, names)
     for member in names:
         if hashlib.sha256(members[member]).hexdigest() != manifest["sha256"].get(member):
             raise damaged(place, f"`{member}` is not what was written")
-    made = scan_from if manifest["kind"] == "scan" else model_from
     try:
-        return made(str(place), manifest, members)
+        return _KINDS[manifest["kind"]](str(place), manifest, members)
     except SpecError:
         raise
     except Exception as error:  # the parts come from a stranger: what reading them raises is of any kind
         raise damaged(place, (str(error) or type(error).__name__).partition("\n")[0]) from None
+
+
+_KINDS: dict[str, Callable[..., Any]] = {
+    "scan": scan_from,
+    "scans": scans_from,
+    "graphs": graphs_from,
+    "model": model_from,
+}
+
+
+def _names(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """The members that an artifact has beside its manifest."""
+    if "parts" in _FIELDS_OF[manifest["kind"]]:
+        return tuple(dict.fromkeys(place for part in manifest["parts"] for place in part["members"].values()))
+    return _own_names(manifest["kind"], manifest)
+
+
+def _own_names(kind: str, described: Mapping[str, Any]) -> tuple[str, ...]:
+    """The members of one part."""
+    names = {"model": MODEL_MEMBERS, "graphs": GRAPH_MEMBERS}.get(kind, MEMBERS)
+    return (*names, *STEP_MEMBERS.values()) if described.get("step") is not None else names
 
 
 def _manifest(path: Path, content: bytes) -> dict[str, Any]:
@@ -58,16 +80,31 @@ def _manifest(path: Path, content: bytes) -> dict[str, Any]:
         format = manifest["format"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise damaged(path, "its manifest cannot be read") from None
-    if not _is_whole(format) or format != FORMAT:
-        message = f"artifact `{path}` has format {format!r:.40}; this version of stmlang reads format {FORMAT}"
+    if not _is_whole(format) or format not in FORMATS:
+        read = f"formats {FORMATS[0]} to {FORMATS[-1]}"
+        message = f"artifact `{path}` has format {format!r:.40}; this version of stmlang reads {read}"
         raise call_error("STM5305", message, help=AGAIN["scan"])
-    for name, holds in {**_FIELDS, **_FIELDS_OF.get(str(manifest.get("kind")), {})}.items():
-        if name not in manifest:
-            raise damaged(path, f"its manifest lacks `{name}`")
-        if not holds(manifest[name]):
-            raise damaged(path, f"`{name}` in its manifest cannot be {manifest[name]!r:.40}")
+    kind = str(manifest.get("kind"))
+    _check_fields(path, manifest, {**_FIELDS, **_FIELDS_OF.get(kind, {})}, "its manifest")
+    for number, part in enumerate(cast(list[Any], manifest["parts"]) if "parts" in _FIELDS_OF[kind] else []):
+        where = f"part {number} of its manifest"
+        if not isinstance(part, dict):
+            raise damaged(path, f"{where} is no object")
+        described = cast(dict[str, Any], part)
+        _check_fields(path, described, {**_PART, **({"bucket": _is_object} if kind == "graphs" else {})}, where)
+        places = cast(dict[str, Any], described["members"])
+        if set(places) != set(_own_names(kind, described)) or not all(isinstance(place, str) for place in places.values()):
+            raise damaged(path, f"{where} has other members than such a part")
     _check_versions(path, manifest)
     return manifest
+
+
+def _check_fields(path: Path, entries: Mapping[str, Any], fields: Mapping[str, Callable[[Any], bool]], where: str) -> None:
+    for name, holds in fields.items():
+        if name not in entries:
+            raise damaged(path, f"{where} lacks `{name}`")
+        if not holds(entries[name]):
+            raise damaged(path, f"`{name}` in {where} cannot be {entries[name]!r:.40}")
 
 
 def _is_whole(value: Any) -> bool:
@@ -96,8 +133,12 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _is_parts(value: Any) -> bool:
+    return isinstance(value, list) and bool(cast(list[Any], value))
+
+
 def _is_kind(value: Any) -> bool:
-    return value in ("scan", "model")
+    return isinstance(value, str) and value in _FIELDS_OF
 
 
 _FIELDS: dict[str, Callable[[Any], bool]] = {
@@ -105,12 +146,17 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "versions": _is_object,
     "calling_convention": _is_whole,
     "platforms": _is_platforms,
-    "batch": _is_batch,
-    "signature": _is_object,
     "sha256": _is_object,
 }
 """What a manifest must hold, and what each entry may be."""
-_FIELDS_OF: dict[str, dict[str, Callable[[Any], bool]]] = {"scan": {"with_state": _is_flag}, "model": {"weights": _is_list}}
+_PROGRAM: dict[str, Callable[[Any], bool]] = {"batch": _is_batch, "signature": _is_object}
+_FIELDS_OF: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "scan": {**_PROGRAM, "with_state": _is_flag},
+    "scans": {"parts": _is_parts},
+    "graphs": {"parts": _is_parts},
+    "model": {**_PROGRAM, "weights": _is_list},
+}
+_PART = {**_FIELDS_OF["scan"], "platforms": _is_platforms, "members": _is_object}
 
 
 def _check_versions(path: Path, manifest: Mapping[str, Any]) -> None:
@@ -122,5 +168,5 @@ def _check_versions(path: Path, manifest: Mapping[str, Any]) -> None:
             "STM5305",
             f"artifact `{path}` was written by jax {manifest['versions'].get('jax')} with calling convention {written}; "
             f"jax {jax.__version__} runs {low} to {high}",
-            help=AGAIN[manifest["kind"]],
+            help=AGAIN["model" if manifest["kind"] == "model" else "scan"],
         )

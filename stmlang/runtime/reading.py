@@ -64,10 +64,15 @@ def described(array: Any) -> tuple[tuple[str, ...], str]:
     return tuple(str(size) for size in array.shape), str(array.dtype)
 
 
+def running_platform() -> str:
+    """The platform that JAX runs on, as artifacts call it."""
+    platform = jax.default_backend()
+    return "cuda" if platform == "gpu" else platform
+
+
 def check_platform(path: str, manifest: Mapping[str, Any]) -> None:
     """Raises SpecError (STM5310) where JAX runs on another platform than an artifact was compiled for."""
-    platform = jax.default_backend()
-    running = "cuda" if platform == "gpu" else platform
+    running = running_platform()
     if running not in manifest["platforms"]:
         made = ", ".join(manifest["platforms"])
         help = f"compile it for this platform: `stmlang compile --target {'cpu' if running == 'cpu' else 'gpu'} ...`"

@@ -66,13 +66,10 @@ class Recipe:
 
     @property
     def probe(self) -> Batch:
-        """A batch of one chain of up to three nodes, or of none where there is no room for it."""
+        """The probe of its room."""
         topology = self.scan.topology
         assert isinstance(topology, Runtime)
-        nodes = min(3, topology.nodes, topology.edges + 1, self.room.nodes - SPARE_NODES, self.room.edges)
-        ends = np.arange(max(nodes, 0))
-        graphs = [ragged_dag(nodes, ends[:-1], ends[1:])] if nodes > 0 else []
-        return batch(graphs, bucket=Bucket(self.room.nodes, self.room.edges, len(graphs), self.room))
+        return probe_of(topology, self.room)
 
     def digest(self) -> str:
         """A hash of the tables of the probe."""
@@ -95,6 +92,14 @@ class Recipe:
         config = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         choice = {"strategy": self.choice.strategy, "config": config}
         return {**asdict(self.call), **choice, "scan": scan_json(self.scan), "room": asdict(self.room)}
+
+
+def probe_of(topology: Runtime, room: Capacity) -> Batch:
+    """A batch of one chain of up to three nodes, or of none where there is no room for it: the same for all."""
+    nodes = min(3, topology.nodes, topology.edges + 1, room.nodes - SPARE_NODES, room.edges)
+    ends = np.arange(max(nodes, 0))
+    graphs = [ragged_dag(nodes, ends[:-1], ends[1:])] if nodes > 0 else []
+    return batch(graphs, bucket=Bucket(room.nodes, room.edges, len(graphs), room))
 
 
 def recipe_from(stored: Mapping[str, Any]) -> Recipe:

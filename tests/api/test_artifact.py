@@ -182,10 +182,13 @@ FILES: dict[str, tuple[Callable[[Path], bytes], Refusal]] = {
     "a program that calls back": (calls_back, damaged("its program calls back into Python")),
     "source that is no text": (member(source_stm=b"\xff"), damaged("can't decode byte 0xff")),
     # other versions
-    "a later format": (manifest(format=3), Refusal("STM5305", "has format 3", AGAIN)),
+    "a later format": (
+        manifest(format=4),
+        Refusal("STM5305", "has format 4; this version of stmlang reads formats 2 to 3", AGAIN),
+    ),
     "a later format with other members": (
-        lambda _: packed({"manifest.json": b'{"format": 3}', "program.xla": b""}),
-        Refusal("STM5305", "has format 3", AGAIN),
+        lambda _: packed({"manifest.json": b'{"format": 4}', "program.xla": b""}),
+        Refusal("STM5305", "has format 4", AGAIN),
     ),
     "a format in words": (manifest(format="one"), Refusal("STM5305", "has format 'one'", AGAIN)),
     "a format of truth": (manifest(format=True), Refusal("STM5305", "has format True", AGAIN)),

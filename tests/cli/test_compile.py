@@ -90,3 +90,39 @@ def test_an_artifact_with_the_step(stmlang, chain, tmp_path):
 
     (states,) = package.load(output).init_state(batch=2)
     assert {port: array.shape[0] for port, array in states.items()} == {"time": 2}
+
+
+def test_an_artifact_of_several_programs(stmlang, chain, tmp_path):
+    """A program for each target and batch size, of which `inspect` says each."""
+    output = tmp_path / "op.stmx"
+    options = ["--set", "time=4", "--strategy", "recurrent", "--mode", "inference", "-o", output]
+    result = stmlang("compile", chain, "--target", "cpu", "--target", "gpu", "--batch", "2", "--batch", "none", *options)
+    assert result.status == 0, result.err
+    assert result.out.count("and for") == 3
+    shown = stmlang("inspect", output)
+    assert shown.status == 0, shown.err
+    for words in ("a scan in several programs", "program 4 of 4", "platforms   cuda", "no batch axis", "planned for gpu"):
+        assert words in shown.out
+    twice = stmlang("compile", chain, "--target", "gpu", "--target", "h100", *options)
+    assert "STM5301" in twice.err
+    assert "STM5010" in stmlang("compile", chain, "--bucket", "graphs=1,nodes=8,edges=8", *options).err
+
+
+GRAPHS = """topology g = dag(nodes <= 16, edges <= 32)
+scan s(heads = 1, key = 2, value = 2) on g { source = linear(x); transition = 0.5 * sigmoid(linear(x)); stabilize none }
+"""
+
+
+def test_an_artifact_for_graphs_that_come_at_run_time(stmlang, tmp_path):
+    spec, output = tmp_path / "graphs.stm", tmp_path / "op.stmx"
+    spec.write_text(GRAPHS)
+    options = ["--target", "cpu", "--strategy", "recurrent", "--mode", "inference", "-o", output, "--json"]
+    buckets = ["--bucket", "graphs=2,nodes=16,edges=24,levels=8", "--bucket", "graphs=4,nodes=48,edges=64"]
+    found = json.loads(stmlang("compile", spec, *options, *buckets).out)
+    assert [part["bucket"]["nodes"] for part in found["parts"]] == [16, 48]
+    shown = json.loads(stmlang("inspect", output, "--json").out)
+    assert [part["bucket"] for part in shown["parts"]] == [part["bucket"] for part in found["parts"]]
+    refused = [([], "STM3301"), ([*buckets, "--batch", "3"], "STM5010"), (["--bucket", "graph=2,nodes=8,edges=8"], "STM3508")]
+    for given, code in refused:
+        assert json.loads(stmlang("compile", spec, *options, *given).out)["diagnostics"][0]["code"] == code
+    assert stmlang("compile", spec, *options, "--bucket", "nodes").status == 2

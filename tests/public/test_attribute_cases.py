@@ -41,9 +41,14 @@ def star() -> DAG:
     )
 
 
-def loaded_scan(folder: Path) -> Any:
-    stmlang.compile(LEAKY, time=3).export(folder / "scan.stmx")
+def loaded_scan(folder: Path, **options: Any) -> Any:
+    stmlang.compile(LEAKY, time=3).export(folder / "scan.stmx", **options)
     return stmlang.load(folder / "scan.stmx")
+
+
+def loaded_graphs(folder: Path) -> Any:
+    graph_scan().export(folder / "graphs.stmx", {"graphs": 1, "nodes": 8, "edges": 8})
+    return stmlang.load(folder / "graphs.stmx")
 
 
 def loaded_model(folder: Path) -> Any:
@@ -76,6 +81,8 @@ OBJECTS: dict[str, Callable[[Path], Any]] = {
     "RMSNorm": lambda _: stmlang.nn.RMSNorm((4,)),
     "Lengths": lambda _: stmlang.Lengths(),
     "LoadedScan": loaded_scan,
+    "LoadedScans": lambda folder: loaded_scan(folder, batch=[1, None]),
+    "LoadedGraphScan": loaded_graphs,
     "LoadedModel": loaded_model,
     "DAG": lambda _: as_dag(PAIRS),
     "DAG of a grid": lambda _: stmlang.compile(LEAKY.replace("chain(time)", "grid(a = 2, b = 3)")).dag,

@@ -123,7 +123,11 @@ LOWERING: dict[str, tuple[str, str]] = {
         "`jax.linear_transpose` takes a function of what it is linear in. A call of a scan is linear in each of `q`, `k` and "
         "`v` that no gate reads, and in `v` and the initial state together; with a normalizer in `v` alone.",
     ),
-    "STM5301": ("unknown platform", "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`."),
+    "STM5301": (
+        "unknown platform, or one twice",
+        "Artifacts are exported for `cpu`, `cuda` (also `gpu`), `rocm` or `tpu`, and hold one program for each platform and "
+        "batch size, or bucket of graphs.",
+    ),
     "STM5302": (
         "artifact cannot be written",
         "The file is written whole or not at all. The operating system's reason is given.",
@@ -146,7 +150,8 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5311": ("another data type than the artifact's", "A compiled program takes exactly the data type it was compiled for."),
     "STM5312": (
         "other arguments than the artifact's",
-        "A compiled program takes exactly the arguments and shapes it was compiled for; only a symbolic batch size is free.",
+        "A compiled program takes exactly the arguments and shapes it was compiled for; only a symbolic batch size is free. Of "
+        "an artifact of several programs the one is called that fits.",
     ),
     "STM5313": (
         "initial state that the artifact does not take, or lacks",
