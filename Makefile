@@ -1,13 +1,16 @@
-# Every target but `clean` first makes `.venv` from the pinned versions in requirements.lock. No root, nothing outside this folder.
+# Every target but `clean` and `gpu` first makes `.venv` from the pinned versions in requirements.lock. No root, nothing outside this folder.
 #   make demo    the main job: compile, train on handwritten digits, write build/demo/report.html
 #   make test    the tests
 #   make test-as-users   a part of those that compare strategies with the oracles, compiled as users compile; PART=3/32 for another
 #   make wheel   what pip installs elsewhere, in dist/
 #   make fuzz    20 minutes of random examples against the oracles, on two cores; ARGS='--minutes 60 --seed 1' for more and others
-# PYTHON=python3.12 chooses the interpreter of a new `.venv`; WORKERS=1 runs the tests in one process; ARGS goes to the tool.
+#   make gpu     on a machine with an NVIDIA GPU: numbers judged and programs timed on it, build/gpu/gpu.md; ARGS=--quick, ARGS=--dry
+# PYTHON=python3.12 chooses the interpreter of a new `.venv`, and with LOCK=requirements-jax-0.11.lock the newer JAX;
+# WORKERS=1 runs the tests in one process; ARGS goes to the tool.
 
 PYTHON  ?= python3
 WORKERS ?= auto
+LOCK    ?= requirements.lock
 ARGS    ?=
 
 # By the commit, so that the parts take turns and a commit has always the same.
@@ -22,15 +25,15 @@ TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 # The workers and the hundred processes that tests start read compiled modules: without them each compiles all of them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-as-users test-slow fuzz bench bench-vision wheel lint format lock clean
+.PHONY: setup demo test test-as-users test-slow fuzz bench bench-vision gpu wheel lint format lock clean
 
 setup: $(READY)
 
-$(READY): requirements.lock pyproject.toml setup.py
+$(READY): $(LOCK) pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("stmlang needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -qq --requirement requirements.lock
-	$(BIN)/python -m pip install -qq --constraint requirements.lock --no-build-isolation --editable '.[graphs,demo,images,lsp,tensorboard,safetensors,test,dev]'
+	$(BIN)/python -m pip install -qq --requirement $(LOCK)
+	$(BIN)/python -m pip install -qq --constraint $(LOCK) --no-build-isolation --editable '.[graphs,demo,images,lsp,tensorboard,safetensors,test,dev]'
 	@touch $@
 
 demo: setup
@@ -63,6 +66,21 @@ bench: setup
 bench-vision: setup
 	$(BIN)/python -m benchmarks.vision $(ARGS)
 
+# A dry run needs no GPU, and takes `.venv`.
+GPU_VENV := $(if $(findstring --dry,$(ARGS)),$(VENV),.venv-gpu)
+
+gpu: $(GPU_VENV)/.ready
+	$(GPU_VENV)/bin/python -m benchmarks.gpu $(ARGS)
+
+# The CUDA wheels of the JAX that the lock has: that of Python 3.12 and newer is the newer one.
+.venv-gpu/.ready: requirements-gpu.txt $(LOCK) requirements-jax-0.11.lock pyproject.toml setup.py
+	@test -x .venv-gpu/bin/python || $(PYTHON) -m venv .venv-gpu
+	@.venv-gpu/bin/python -c 'import sys; print("requirements-jax-0.11.lock" if sys.version_info >= (3, 12) else "requirements.lock")' > .venv-gpu/lock
+	.venv-gpu/bin/python -m pip install -qq --requirement "$$(cat .venv-gpu/lock)"
+	.venv-gpu/bin/python -m pip install -qq --constraint "$$(cat .venv-gpu/lock)" --requirement requirements-gpu.txt
+	.venv-gpu/bin/python -m pip install -qq --constraint "$$(cat .venv-gpu/lock)" --no-build-isolation --editable '.[graphs,demo,images,test]'
+	@touch $@
+
 # What `pip install` takes anywhere: dist/stmlang-VERSION-py3-none-any.whl.
 wheel: setup
 	rm -rf build/lib build/bdist.*
@@ -83,8 +101,8 @@ format: setup
 
 # Writes down the versions that are installed now: upgrade in .venv first, run the tests, then `make lock`.
 lock: setup
-	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip | grep -v ' @ ' > requirements.lock.new
-	mv requirements.lock.new requirements.lock
+	$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip | grep -v ' @ ' > $(LOCK).new
+	mv $(LOCK).new $(LOCK)
 	@touch $(READY)
 
 clean:
