@@ -19,7 +19,8 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from stmlang.experiments.training.errors import TrainingError
-from stmlang.experiments.training.settings import flat
+from stmlang.experiments.training.processes import first, together
+from stmlang.experiments.training.settings import ROUNDING, flat
 from stmlang.experiments.training.state import State
 from stmlang.experiments.training.trees import named, structure
 from stmlang.source.writing import written_whole
@@ -93,17 +94,27 @@ def ended(out: Path) -> bool:
 
 
 def opened(out: Path, config: Mapping[str, Any], *, resume: bool) -> Checkpoints:
-    """The checkpoints of a run with these settings. Without `resume` what an ended run left in the folder is taken away.
+    """The checkpoints of a run with these settings. Without `resume` what an ended run left in the folder is taken away. All
+    processes of a job call it: all look at the folder before the first one changes it.
 
     Raises TrainingError where a run in the folder could go on and is not to, or has other settings.
     """
     path = out / "config.json"
-    if resume and path.exists():
+    goes_on = resume and path.exists()
+    if goes_on:
         _require_settings(path, config)
-        return Checkpoints(out)
-    if not resume and not ended(out):
+    elif not resume and not ended(out):
         message = f"in {out} lies a run that has not ended"
         raise TrainingError(message, "go on with it: `--resume`; or choose another folder, `--out`, or delete it")
+    together("the folder was looked at")
+    if not goes_on and first():
+        _emptied(out, path, config)
+    together("the folder is ready")
+    return Checkpoints(out)
+
+
+def _emptied(out: Path, path: Path, config: Mapping[str, Any]) -> None:
+    """Make the folder of a run that begins."""
     out.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)  # first: without it nothing in the folder counts
     for folder in ("checkpoints", "tensorboard"):
@@ -111,7 +122,6 @@ def opened(out: Path, config: Mapping[str, Any], *, resume: bool) -> Checkpoints
     (out / "log.jsonl").unlink(missing_ok=True)
     with written_whole(path) as stream:
         stream.write((json.dumps(config, indent=1) + "\n").encode())
-    return Checkpoints(out)
 
 
 def _require_settings(path: Path, config: Mapping[str, Any]) -> None:
@@ -120,7 +130,7 @@ def _require_settings(path: Path, config: Mapping[str, Any]) -> None:
     except (ValueError, AttributeError) as error:
         raise TrainingError(f"{path} cannot be read: {error}", "choose another folder, `--out`, or delete this one") from None
     now = flat(json.loads(json.dumps(config)))
-    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    changed = sorted(name for name in {*before, *now} - ROUNDING if before.get(name) != now.get(name))
     if changed:
         message = f"the run in {path.parent} was made with other settings: {', '.join(changed)}"
         raise TrainingError(message, "choose another folder, `--out`, or the settings as they were")

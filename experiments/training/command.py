@@ -47,7 +47,24 @@ def parsed(
         raise
     for fault in faults(result):
         usage_error(prog, fault)
+    _join(result)
     return result
+
+
+def _join(settings: Any) -> None:
+    """Become one of the processes of a job, if settings of training say that there are several. Exits with status 1 where the
+    others do not come."""
+    from stmlang.experiments.training.settings import Training
+
+    for value in (settings, *(getattr(settings, field.name) for field in fields(settings))):
+        if isinstance(value, Training) and value.processes > 1:
+            from stmlang.experiments.training.processes import join
+
+            try:
+                join(value)
+            except TrainingError as error:
+                print(f"{error}\n  help: {error.help}", file=sys.stderr)
+                raise SystemExit(WRONG) from None
 
 
 def faults(settings: Any) -> list[str]:

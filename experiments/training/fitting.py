@@ -20,6 +20,7 @@ from stmlang.experiments.training.errors import TrainingError
 from stmlang.experiments.training.logs import Log, Record, records
 from stmlang.experiments.training.mesh import Placement
 from stmlang.experiments.training.optimizers import Decays, matrices, optimizer, schedule
+from stmlang.experiments.training.processes import LostError, agreed, first, still_there, together
 from stmlang.experiments.training.settings import Training, as_json
 from stmlang.experiments.training.source import Source
 from stmlang.experiments.training.state import NEVER, Loss, State, beginning, split, step_key, stepper
@@ -62,25 +63,32 @@ class Fitted:
 
 def fit(model: Any, task: Task, training: Training, console: Console, config: Any = None) -> Fitted:
     """Train a model, or go on with the run in `training.out`. `config` is the study's dataclass of settings, `training` where
-    there is none; it is kept beside the run, and a run goes on with the same one only. Same settings, same machine: same bits,
-    wherever the run was stopped.
+    there is none; it is kept beside the run, and a run goes on with the same one only, save for the number of devices. Same
+    settings, same machine: same bits, wherever the run was stopped. All processes of a job call it, each with its own number.
 
-    Raises TrainingError where the run cannot begin or go on, or where the loss or its gradient is not finite, and says in which
-    layer that began.
+    Raises TrainingError where the run cannot begin or go on, where another process of the job ended, or where the loss or its
+    gradient is not finite, and says in which layer that began.
     """
     placement = Placement(training.devices)
     stored = as_json(training if config is None else config)
     steps = training.steps or training.epochs * task.source.steps_an_epoch
     checkpoints = opened(training.out, stored, resume=training.resume)
+    lost = False
     try:
         run = _Run(model, task, training, steps, placement, checkpoints)
         try:
-            _loop(run, console)
+            with still_there():
+                _loop(run, console)
+                together("the run has ended")
             return run.fitted()
         finally:
             run.log.close()
+    except LostError:
+        lost = True
+        raise
     finally:
-        checkpoints.close()
+        if not lost:  # else closing would wait for those that are gone
+            checkpoints.close()
 
 
 class _Run:
@@ -99,7 +107,9 @@ class _Run:
         state, self.progress = (state, Progress()) if kept is None else kept
         self.state: State = placement.everywhere(copied(state))
         self.key = placement.everywhere(jax.random.key(training.seed))
-        self.log = Log(training.out, self.progress.logged, self.progress.step, tensorboard=training.tensorboard)
+        self.log = Log(
+            training.out, self.progress.logged, self.progress.step, tensorboard=training.tensorboard, written=first()
+        )
         self.measured: list[dict[str, Any]] = []
         self.since, self.kept_at, self.steps_since = time.monotonic(), time.monotonic(), 0
 
@@ -197,7 +207,7 @@ def _loop(run: _Run, console: Console) -> None:
             if progress.done or step % log == 0:
                 speed = run.speed() * training.batch
                 said |= _words(run.write()) | {"speed": f"{speed:,.0f} examples/s"}
-            if progress.done or time.monotonic() - run.kept_at >= training.checkpoint:
+            if progress.done or agreed(time.monotonic() - run.kept_at >= training.checkpoint):
                 run.keep()
             bar.update(shown, completed=step, note=", ".join(said.values()) or "compiled")
 

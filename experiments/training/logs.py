@@ -6,6 +6,7 @@ A line of log.jsonl holds a step and what was measured up to it; no clock has a 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -18,13 +19,15 @@ Record = Mapping[str, Any]
 
 
 class Log:
-    """What a run says of itself. `length` is how much of an earlier log counts, in bytes, `step` where it ends."""
+    """What a run says of itself. `length` is how much of an earlier log counts, in bytes, `step` where it ends. Without
+    `written` it only counts: of several processes the first one writes."""
 
-    def __init__(self, out: Path, length: int, step: int, *, tensorboard: bool) -> None:
-        self.path = out / "log.jsonl"
+    def __init__(self, out: Path, length: int, step: int, *, tensorboard: bool, written: bool = True) -> None:
+        self.path = out / "log.jsonl" if written else Path(os.devnull)
         self.stream = open(self.path, "ab")  # noqa: SIM115 - open for as long as the run is
-        self.stream.truncate(length)
-        self.length = length
+        if written:
+            self.stream.truncate(length)
+        self.length, tensorboard = length, tensorboard and written
         self.boards = [_board(out / "tensorboard", step)] if tensorboard else []
 
     def line(self, record: Record) -> None:

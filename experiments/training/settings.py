@@ -12,8 +12,10 @@ from typing_extensions import Doc
 Optimizer = Literal["adamw", "adam", "lamb", "lion", "sgd"]
 Schedule = Literal["cosine", "linear", "constant"]
 
-FREE = frozenset({"out", "resume", "checkpoint", "tensorboard"})
+FREE = frozenset({"out", "resume", "checkpoint", "tensorboard", "processes", "process", "coordinator"})
 """Settings that say where and how a run is kept. No number depends on them, so that a run may go on with others."""
+ROUNDING = frozenset({"devices"})
+"""Settings that numbers depend on by rounding alone: a run may go on with others of these too."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,10 @@ class Training:
     log: Annotated[int, Doc("steps from a line of the log to the next, 0 for an epoch")] = 0
     validate: Annotated[int, Doc("steps from a validation to the next, 0 for an epoch")] = 0
     patience: Annotated[int, Doc("validations without a better one after which training ends, 0 for never")] = 0
-    devices: Annotated[int, Doc("devices that share each batch")] = 1
+    devices: Annotated[int, Doc("devices that share each batch, those of all processes together")] = 1
+    processes: Annotated[int, Doc("processes of the job, each with as many of the devices")] = 1
+    process: Annotated[int, Doc("number of this process, from 0")] = 0
+    coordinator: Annotated[str, Doc("HOST:PORT at which the processes meet, of the machine of process 0")] = ""
     out: Annotated[Path, Doc("folder for the run: settings, checkpoints, logs, report")] = Path("build/training")
     resume: Annotated[bool, Doc("go on from the last checkpoint in the folder")] = False
     checkpoint: Annotated[float, Doc("seconds from a checkpoint to the next")] = 30.0
@@ -65,6 +70,11 @@ class Training:
             "--log, --validate and --patience must not be negative": min(self.log, self.validate, self.patience) >= 0,
             "--devices must be at least 1": self.devices >= 1,
             "--devices must divide --batch": self.devices < 1 or self.batch % self.devices == 0,
+            "--processes must be at least 1": self.processes >= 1,
+            "--processes must divide --devices": self.processes < 1 or self.devices % self.processes == 0,
+            "--process must be from 0 to below --processes": self.processes < 1 or 0 <= self.process < self.processes,
+            "--coordinator must be HOST:PORT where there are several --processes": self.processes == 1
+            or ":" in self.coordinator,
             "--checkpoint must not be negative": self.checkpoint >= 0,
         }
         return [fault for fault, holds in checks.items() if not holds]

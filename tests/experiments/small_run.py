@@ -22,7 +22,9 @@ import numpy as np
 import psutil
 from rich.console import Console
 
+from stmlang.experiments.training.errors import TrainingError
 from stmlang.experiments.training.fitting import Fitted, Task, Validation, fit
+from stmlang.experiments.training.processes import join
 from stmlang.experiments.training.settings import Training
 from stmlang.experiments.training.source import Shuffled
 from stmlang.experiments.training.state import digest
@@ -65,6 +67,7 @@ def main(words: list[str]) -> None:
     """Train as the words say."""
     folder, changes = Path(words[0]), dict(word.split("=", 1) for word in words[1:])
     training = replace(TRAINING, out=folder, **{name: json.loads(value) for name, value in changes.items()})
+    join(training)
     fitted = run(training)
     (folder / "digest.txt").write_text(f"{digest(fitted.model)} {digest(fitted.best)} {fitted.best_step}\n")
 
@@ -94,4 +97,8 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--serve"]:
         serve()
     else:
-        main(sys.argv[1:])
+        try:
+            main(sys.argv[1:])
+        except TrainingError as error:
+            print(f"{error}\n  help: {error.help}", file=sys.stderr, flush=True)
+            os._exit(1)  # as commands end: nothing waits for processes that are gone

@@ -1,4 +1,5 @@
-"""Training in processes of its own: killed at any time it goes on to the bit; on four devices it learns as on one."""
+"""Training in processes of its own: killed at any time it goes on to the bit; on four devices it learns as on one, also where
+they are those of two processes, and on two when one of these was killed."""
 
 from __future__ import annotations
 
@@ -6,13 +7,18 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.experiments.small_run import TRAINING, run
 
 ROOT = Path(__file__).parents[2]
 LONG = ("epochs=6",)
@@ -93,3 +99,43 @@ def test_four_devices_learn_as_one(tmp_path: Path) -> None:
         assert record.keys() == other.keys()
         flat, beside = (line.get("validation", line) for line in (record, other))
         np.testing.assert_allclose(list(flat.values()), list(beside.values()), rtol=2e-5)
+
+
+def records(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_job_that_loses_a_process_goes_on_with_fewer_devices(tmp_path: Path) -> None:
+    """The process that is left says so and ends by itself; the order of data is that of a run on one device."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f'coordinator="127.0.0.1:{free.getsockname()[1]}"'
+    out, changes = tmp_path / "job", {"epochs": 20, "log": 1}
+    words = [*(f"{name}={value}" for name, value in changes.items()), "devices=4", "processes=2", place]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.experiments.small_run", str(out), *words]
+    environment = {**os.environ, **settings(tmp_path / "cache", 2)}
+    job = [
+        subprocess.Popen([*command, f"process={number}"], cwd=ROOT, env=environment, text=True, stderr=subprocess.PIPE)
+        for number in range(2)
+    ]
+    try:
+        while not any((out / "checkpoints").glob("[3-9]")):
+            assert job[0].poll() is None, job[0].communicate()[1]
+            time.sleep(0.02)
+        job[1].kill()
+        _, said = job[0].communicate(timeout=200)
+    finally:
+        for process in job:
+            process.kill()
+            process.communicate()
+    assert job[0].returncode == 1, said
+    assert "another process of this job is gone, and this one stops" in said
+    assert "--resume" in said
+    before = len(records(out))
+    assert before < 100
+    run(replace(TRAINING, out=out, resume=True, devices=2, checkpoint=1e9, **changes))
+    run(replace(TRAINING, out=tmp_path / "alone", checkpoint=1e9, **changes))
+    for record, other in zip(records(out), records(tmp_path / "alone"), strict=True):
+        assert record["step"] == other["step"]
+        flat, beside = (line.get("validation", line) for line in (record, other))
+        np.testing.assert_allclose(list(flat.values()), list(beside.values()), rtol=2e-4)
