@@ -2,7 +2,8 @@
 #   make demo    the main job: compile, train on handwritten digits, write build/demo/report.html
 #   make test    the tests
 #   make test-as-users   a part of those that compare strategies with the oracles, compiled as users compile; PART=3/32 for another
-#   make wheel   what pip installs elsewhere, in dist/
+#   make wheel   what pip installs elsewhere, in dist/; make sdist the sources, from which pip makes the same
+#   make docs    the documentation site, in build/site; ARGS='--wheels DIR' with a wheel of numpy for its playground
 #   make fuzz    20 minutes of random examples against the oracles, on two cores; ARGS='--minutes 60 --seed 1' for more and others
 #   make gpu     on a machine with an NVIDIA GPU: numbers judged and programs timed on it, build/gpu/gpu.md; ARGS=--quick, ARGS=--dry
 # PYTHON=python3.12 chooses the interpreter of a new `.venv`, and with LOCK=requirements-jax-0.11.lock the newer JAX;
@@ -25,7 +26,7 @@ TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 # The workers and the hundred processes that tests start read compiled modules: without them each compiles all of them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-as-users test-slow fuzz bench bench-vision gpu wheel lint format lock clean
+.PHONY: setup demo test test-as-users test-slow fuzz bench bench-vision gpu wheel sdist docs lint format lock clean
 
 setup: $(READY)
 
@@ -33,7 +34,7 @@ $(READY): $(LOCK) pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("stmlang needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --requirement $(LOCK)
-	$(BIN)/python -m pip install -qq --constraint $(LOCK) --no-build-isolation --editable '.[graphs,demo,images,lsp,tensorboard,safetensors,test,dev]'
+	$(BIN)/python -m pip install -qq --constraint $(LOCK) --no-build-isolation --editable '.[graphs,demo,images,lsp,tensorboard,safetensors,docs,test,dev]'
 	@touch $@
 
 demo: setup
@@ -85,6 +86,15 @@ gpu: $(GPU_VENV)/.ready
 wheel: setup
 	rm -rf build/lib build/bdist.*
 	$(BIN)/python -m pip wheel -q --no-build-isolation --no-deps --wheel-dir dist .
+
+# dist/stmlang-VERSION.tar.gz, which holds what the wheel is made of.
+sdist: setup
+	rm -rf build/lib build/bdist.*
+	$(BIN)/python -c 'from setuptools import build_meta; build_meta.build_sdist("dist")'
+
+# Every warning of mkdocs is an error: a link or an anchor that leads nowhere, a page that stands in no menu.
+docs: setup
+	$(BIN)/python -m docs.site.build $(ARGS)
 
 # The editable install maps models/ to stmlang.models while Python runs, which a type checker cannot follow; it follows the links.
 lint: setup

@@ -53,6 +53,7 @@ NEEDED = (
     "lark",
     "flatbuffers",
     "rich",
+    "shtab",
     "pygments",
     "hypothesis",
     "wadler_lindig",

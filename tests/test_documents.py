@@ -18,7 +18,7 @@ from tests.helpers.architectures import architectures_section
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "SPEC.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-_BLOCK = re.compile(r"^```(stm|stm-error)(?: (STM\d{4}))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(stm|stm-error)(?: (STM\d{4})| title=\"\w+\.stm\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(kind: str) -> list[tuple[str, str, str]]:
@@ -51,7 +51,7 @@ def test_every_fence_is_understood() -> None:
     """A misspelt fence would leave its block unchecked."""
     for document in DOCUMENTS:
         for fence in re.findall(r"^```(stm.*)$", document.read_text(encoding="utf-8"), re.MULTILINE):
-            assert re.fullmatch(r"stm|stm-error STM\d{4}", fence), (document.name, fence)
+            assert re.fullmatch(r"stm( title=\"\w+\.stm\")?|stm-error STM\d{4}", fence), (document.name, fence)
 
 
 def codes_section() -> str:

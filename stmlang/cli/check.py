@@ -17,16 +17,24 @@ if TYPE_CHECKING:
 
 NAME = "check"
 SUMMARY = "check specs"
+USAGE = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", metavar="FILE", nargs="+", help="a path, a folder, `std:NAME`, or `-` for standard input")
+    parser.add_argument("--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C")
     add_settings(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 if every file is right, else 1. Warnings are printed and change nothing."""
+    if arguments.watch:
+        return _watch(arguments)
+    return _once(arguments)
+
+
+def _once(arguments: argparse.Namespace) -> int:
     results = [result for name in arguments.files for result in _checked(name, arguments.settings, arguments.search_path)]
     wrong = [name for name, _, diagnostics in results if _errors(diagnostics)]
     if arguments.json:
@@ -34,6 +42,21 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _report(results)
     return 1 if wrong else 0
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    """Check once, and again whenever a spec changes. Ends when it is told to stop."""
+    from stmlang.cli.output import print_usage, say
+    from stmlang.cli.watching import changes
+
+    if arguments.json or "-" in arguments.files:
+        print_usage("stmlang check", "--watch is for people and files: it goes with neither --json nor `-`", arguments.json)
+        return USAGE
+    for changed in changes(arguments.files, arguments.search_path):
+        if changed:
+            say(f"\n{', '.join(changed)} changed")
+        _once(arguments)
+    return 0
 
 
 def _checked(

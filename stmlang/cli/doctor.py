@@ -31,6 +31,19 @@ PACKAGES = (
     "jax-cuda12-plugin",
     "jax-cuda13-plugin",
 )
+EXTRAS = {
+    "draw": "pictures: `stmlang draw`, `stmlang explain --html`, `op.draw()`",
+    "lsp": "the language server: `stmlang lsp`",
+    "graphs": "flow rasters that come as GeoTIFF",
+    "demo": "the studies, and training as they do",
+    "images": "the study of images: `python -m stmlang.experiments.imagenet`",
+    "safetensors": "parameters by name in safetensors files",
+    "tensorboard": "logs of the studies for TensorBoard",
+    "docs": "the documentation site: `make docs`",
+    "test": "the tests",
+    "dev": "formatting, types and layers: `make lint`",
+}
+"""What each extra of the package is for."""
 NEEDED = ("jax", "jaxlib", "equinox", "numpy", "jaxtyping", "scipy", "lark")
 OLDEST_PYTHON = (3, 11)
 _BOUND = re.compile(r"(>=|<=|==|!=|<|>|~=)\s*([0-9][0-9.]*)")
@@ -38,7 +51,8 @@ _BOUND = re.compile(r"(>=|<=|==|!=|<|>|~=)\s*([0-9][0-9.]*)")
 
 @dataclass
 class Report:
-    """What was found. `problems` keep stmlang from working, `advice` is worth knowing."""
+    """What was found. `missing` are the distributions of each extra that are not there; `problems` keep stmlang from working,
+    `advice` is worth knowing."""
 
     stmlang: str
     python: str
@@ -47,6 +61,7 @@ class Report:
     supported: dict[str, str]
     jax: dict[str, Any] | None = None
     calibration: dict[str, Any] = field(default_factory=dict[str, Any])
+    missing: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     problems: list[str] = field(default_factory=list[str])
     advice: list[str] = field(default_factory=list[str])
 
@@ -102,6 +117,7 @@ def examine() -> Report:
         platform=f"{platform.system()} {platform.machine()}",
         packages={name: installed(name) for name in PACKAGES},
         supported=supported_ranges(),
+        missing=missing_of_extras(),
     )
     if sys.version_info[:2] < OLDEST_PYTHON:
         report.problems.append(f"Python {report.python} is older than {'.'.join(map(str, OLDEST_PYTHON))}")
@@ -123,13 +139,25 @@ def installed(name: str) -> str | None:
 
 def supported_ranges() -> dict[str, str]:
     """What this version of stmlang asks for, from its own metadata: `{"jax": ">=0.10.2,<0.12"}`."""
+    matches = (re.match(r"([A-Za-z0-9_.-]+)\s*([^;]*)\Z", line) for line in _requirements() if ";" not in line)
+    return {match.group(1): match.group(2).strip() for match in matches if match}
+
+
+def missing_of_extras() -> dict[str, list[str]]:
+    """By extra, what of it is not installed; extras that are whole are left out."""
+    matches = (re.match(r"([A-Za-z0-9_.-]+).*;\s*extra == ['\"]([a-z]+)['\"]", line) for line in _requirements())
+    entries = [(match.group(2), match.group(1)) for match in matches if match]
+    absent = [(extra, name) for extra, name in entries if installed(name) is None]
+    return {extra: [name for of, name in absent if of == extra] for extra in EXTRAS if extra in dict(absent)}
+
+
+def _requirements() -> list[str]:
+    """What the installed package requires, a line each."""
     from importlib.metadata import distributions
 
     # A build leaves metadata in the source folder, which may be older than what is installed: only the latter has METADATA.
     installs = sorted(distributions(name="stmlang"), key=lambda entry: entry.read_text("METADATA") is None)
-    requirements = (installs[0].requires or []) if installs else []
-    matches = (re.match(r"([A-Za-z0-9_.-]+)\s*([^;]*)\Z", line) for line in requirements if ";" not in line)
-    return {match.group(1): match.group(2).strip() for match in matches if match}
+    return (installs[0].requires or []) if installs else []
 
 
 def within(version: str, ranges: str) -> bool:
@@ -239,6 +267,12 @@ def render(report: Report) -> str:
         lines += [f"  device {device['id']:<11} {device['kind']} ({device['platform']})" for device in report.jax["devices"]]
         lines.append(f"  float64            {'on' if report.jax['enable_x64'] else 'off'}")
         lines.append(f"  matmul precision   {report.jax['default_matmul_precision'] or 'default'}")
+    if report.missing:
+        lines += ["", "not installed"]
+        lines += [
+            f"  {EXTRAS[extra]}: needs {', '.join(names)}; run `pip install 'stmlang[{extra}]'`"
+            for extra, names in report.missing.items()
+        ]
     measured = "measured on this machine" if report.calibration["measured"] else "not measured, default figures are used"
     lines += ["", "cpu calibration", f"  {measured}", f"  {report.calibration['file']}", ""]
     lines += [f"problem: {text}" for text in report.problems] + [f"advice: {text}" for text in report.advice]

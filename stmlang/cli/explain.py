@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stmlang.cli.codes import explain_code, is_code
 from stmlang.cli.options import add_batch, add_json, add_planning, add_spec
-from stmlang.cli.output import print_json, room, write_result
+from stmlang.cli.output import print_json, print_usage, room, tell, write_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 NAME = "explain"
 SUMMARY = "show facts, plan and intermediate forms, or an error code"
 MAPPED = "Under `jax.vmap` a call is planned for the batch that is mapped: `--batch N` shows that plan."
+USAGE = 2
 STAGES = ("tree", "scan", "facts", "plan", "jaxpr", "stablehlo")
 
 
@@ -24,11 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_planning(parser)
     add_batch(parser)
     parser.add_argument("--emit", choices=STAGES, help="show one stage of the compiler instead of facts and plan")
+    parser.add_argument(
+        "--html", metavar="FILE", type=Path, help="write it all as one page with pictures, instead of printing facts and plan"
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Facts and plan, or one stage, or what an error code means. Only the stages behind the plan need jax."""
+    if arguments.html is not None:
+        return _html(arguments)
     if is_code(arguments.spec):
         return explain_code(arguments.spec, arguments.json)
     if arguments.emit is None:
@@ -102,6 +109,37 @@ def _plan(arguments: argparse.Namespace, with_facts: bool) -> int:
     else:
         text = explain_text(plan, show_facts(facts, room()) if with_facts else None, room())
         write_result(text if arguments.batch > 1 else "\n".join([text, *wrapped(MAPPED, room())]) + "\n")
+    return 0
+
+
+def _html(arguments: argparse.Namespace) -> int:
+    """The text of a spec, what is proved of it, pictures and plan, as a page."""
+    if arguments.emit is not None or arguments.json or is_code(arguments.spec):
+        message = "--html is a page about a spec: it goes with neither --emit nor --json nor an error code"
+        print_usage("stmlang explain", message, arguments.json)
+        return USAGE
+    from stmlang.cli.files import require_output
+    from stmlang.cli.page import explanation, save
+    from stmlang.cli.specs import load_spec, outlook_spec, plan_of
+    from stmlang.draw.all import pictures_of
+    from stmlang.facts.show import show_facts
+    from stmlang.graph.topology import dag_of
+    from stmlang.plan.preview import outlook_text
+    from stmlang.plan.show import explain_text
+    from stmlang.scan.show import show_scan
+    from stmlang.scan.topology import Runtime
+
+    require_output(arguments.html, arguments.spec)
+    scan = load_spec(arguments)
+    if isinstance(scan.topology, Runtime):
+        facts, preview = outlook_spec(scan, arguments)
+        pictures, shown = pictures_of("all", facts, None, None), outlook_text(preview, None)
+    else:
+        facts, plan = plan_of(scan, arguments)
+        pictures, shown = pictures_of("all", facts, dag_of(scan.topology), plan), explain_text(plan)
+    parts = [("What is proved", show_facts(facts)), ("How it is evaluated", shown), ("The scan", show_scan(facts.scan))]
+    save(arguments.html, explanation(scan.name, parts, pictures))
+    tell(f"wrote {arguments.html}")
     return 0
 
 

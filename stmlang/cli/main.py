@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         **{name: name for name in ("check", "compile", "explain", "draw", "tune", "bench", "fuzz", "fmt")},
         "list": "listing",
-        **{name: name for name in ("show", "new", "inspect", "doctor", "lsp")},
+        **{name: name for name in ("show", "new", "inspect", "doctor", "lsp", "completion")},
     }
 )
 """The modules of this folder by the command that each is, with NAME, SUMMARY, `add_arguments(parser)` and `run(arguments) ->
@@ -157,6 +157,11 @@ class _Version(argparse.Action):
 def _module(name: str) -> Any:
     """The module of a command."""
     return import_module(f"stmlang.cli.{COMMANDS[name]}")
+
+
+def complete_parser() -> argparse.ArgumentParser:
+    """What reads a command line, with all commands."""
+    return _parser([])
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

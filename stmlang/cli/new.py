@@ -11,7 +11,7 @@ from stmlang.cli.output import tell
 
 NAME = "new"
 SUMMARY = "write a starter spec"
-KINDS = ("chain", "image", "volume", "tree", "dag", "graphs")
+KINDS = ("chain", "image", "volume", "video", "tree", "dag", "graphs")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 

@@ -80,6 +80,26 @@ scan {name}(heads = 3, key = 32, value = 32) on volume {{
 }}
 """
 
+VIDEO = """\
+
+# A product: each pixel has edges to its neighbours, and to itself a frame later.
+topology video = chain(time) * grid(rows, cols)
+
+scan {name}(heads = 2, key = 16, value = 16) on video {{
+    directions both  # `all` reads from the eight corners
+
+    # A softmax over the outgoing edges shares a state out among them: whatever enters, no more than all of it leaves.
+    share[out] = softmax(linear(x), over = out)
+
+    source[out]         = sigmoid(linear(x, bias = -4))
+    transition[out, in] = tanh(linear(x, bias = 1)) * share[out]
+    mark[in]            = sigmoid(linear(x, bias = -4))
+    direct              = sigmoid(linear(x, bias = -6))
+
+    stabilize P
+}}
+"""
+
 TREE = """\
 
 # Arrows go from the children to the root. A complete tree is short: tree(arity = 2, depth = 4).
@@ -158,6 +178,7 @@ WHAT: dict[str, tuple[str, str]] = {
     "chain": ("a scan over sequences", CHAIN),
     "image": ("a scan over images, propagation mode", IMAGE),
     "volume": ("a scan over volumes, propagation mode", VOLUME),
+    "video": ("a scan over videos, a product of time and image", VIDEO),
     "tree": ("a scan over a tree", TREE),
     "dag": ("a scan over a directed acyclic graph", DAG),
     "graphs": ("a scan over graphs that come at run time", GRAPHS),
@@ -167,6 +188,7 @@ SIZES: dict[str, dict[str, int]] = {
     "chain": {"time": 256},
     "image": {"rows": 14, "cols": 14},
     "volume": {"depth": 4, "rows": 8, "cols": 8},
+    "video": {"time": 4, "rows": 6, "cols": 6},
     "tree": {},
     "dag": {},
     "graphs": {},

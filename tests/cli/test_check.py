@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from stmlang.cli.new import KINDS
 from stmlang.cli.starters import starter
+from stmlang.cli.watching import changes
 from tests.cli.command import run_process
 from tests.cli.test_main import LIGHT
 
@@ -141,3 +143,26 @@ def test_starters_need_nothing_inserted_unasked(stmlang):
     for kind in KINDS:
         result = stmlang("check", "-", stdin=starter(kind, "a").encode())
         assert "warning" not in result.err
+
+
+def test_watching(tmp_path):
+    """What is named is checked at once, and again when it changes, or what stands beside it."""
+    path = tmp_path / "good.stm"
+    path.write_text(GOOD)
+    looks = changes([str(path)], [], pause=0.01)
+    assert next(looks) == []
+    path.write_text(BAD)
+    assert [Path(name).name for name in next(looks)] == ["good.stm"]
+    (tmp_path / "other.stm").write_text(GOOD)
+    assert [Path(name).name for name in next(looks)] == ["other.stm"]
+    (tmp_path / "other.stm").unlink()
+    assert [Path(name).name for name in next(looks)] == ["other.stm"]
+
+
+def test_watching_checks_each_time(stmlang, good, monkeypatch):
+    monkeypatch.setattr("stmlang.cli.watching.changes", lambda *_: iter([[], [str(good)]]))
+    result = stmlang("check", good, "--watch")
+    assert result.out == f"{good}: ok (a on a chain)\n" * 2
+    assert result.err == f"\n{good} changed\n"
+    for words in (["--json"], ["-"]):
+        assert stmlang("check", good, "--watch", *words).status == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -76,3 +78,19 @@ def test_calibration_is_read(stmlang, monkeypatch, tmp_path):
     assert "not measured" in stmlang("doctor").out
     calibration.save(CPU)
     assert "measured on this machine" in stmlang("doctor").out
+
+
+def test_it_says_what_is_missing_for_what(stmlang, monkeypatch):
+    real = doctor.installed
+    monkeypatch.setattr(doctor, "installed", lambda name: None if name in ("matplotlib", "pygls") else real(name))
+    result = stmlang("doctor")
+    assert result.status == 0, "what an extra needs keeps nothing else from working"
+    assert "the language server: `stmlang lsp`: needs pygls; run `pip install 'stmlang[lsp]'`" in result.out
+    assert json.loads(stmlang("doctor", "--json").out)["missing"]["draw"] == ["matplotlib"]
+
+
+def test_every_extra_is_told():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert set(doctor.EXTRAS) == set(project["optional-dependencies"])
+    training = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    assert all(f"`{extra}`" in training for extra in doctor.EXTRAS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -197,3 +198,19 @@ def test_huge_grids_are_explained_without_building_them(stmlang):
     assert result.status == 1
     assert "STM5005" in result.err
     assert "needs at least" in result.err
+
+
+@pytest.mark.parametrize("spec", ["image", "graphs"])
+def test_a_page(stmlang, tmp_path, spec):
+    path, page = tmp_path / "demo.stm", tmp_path / "demo.html"
+    path.write_text(starter(spec, "demo"))
+    result = stmlang("explain", path, *(SIZED if spec == "image" else ()), "--target", "h100", "--html", page)
+    assert result.status == 0, result.err
+    text = page.read_text()
+    for words in ("<svg", "stability: proved P", "plan: ", "What is proved", "</html>"):
+        assert words in text
+    assert not re.search(r'(?:src|href)="http', text), "it needs no network"
+    for wrong in (["--json"], ["--emit", "scan"]):
+        assert stmlang("explain", path, "--html", page, *wrong).status == 2
+    assert stmlang("explain", "STM2023", "--html", page).status == 2
+    assert "STM5101" in stmlang("explain", path, *SIZED, "--html", path).err

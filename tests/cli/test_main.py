@@ -29,6 +29,7 @@ COMMANDS = [
     "inspect",
     "doctor",
     "lsp",
+    "completion",
 ]
 
 
