@@ -46,14 +46,14 @@ def measure(case: str, options: Options) -> dict[str, Any]:
 def _counts(report: Path) -> dict[str, int]:
     """What pytest wrote of a run."""
     if not report.exists():
-        return {"passed": 0, "failed": 0, "skipped": 0}
+        return {"passed": 0, "wrong": 0, "skipped": 0}
     suite = ElementTree.parse(report).getroot().find("testsuite")
     report.unlink()
     told = {} if suite is None else suite.attrib
     failed, skipped = int(told.get("failures", 0)) + int(told.get("errors", 0)), int(told.get("skipped", 0))
-    return {"passed": int(told.get("tests", 0)) - failed - skipped, "failed": failed, "skipped": skipped}
+    return {"passed": int(told.get("tests", 0)) - failed - skipped, "wrong": failed, "skipped": skipped}
 
 
 def row(case: str, found: dict[str, Any]) -> tuple[str, ...]:
-    counts = (str(found[name]) for name in ("passed", "failed", "skipped"))
+    counts = (str(found[name]) for name in ("passed", "wrong", "skipped"))
     return case, *counts, "" if found["ok"] else "WRONG"
