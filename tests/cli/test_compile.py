@@ -101,7 +101,7 @@ def test_an_artifact_of_several_programs(stmlang, chain, tmp_path):
     assert result.out.count("and for") == 3
     shown = stmlang("inspect", output)
     assert shown.status == 0, shown.err
-    for words in ("a scan in several programs", "program 4 of 4", "platforms   cuda", "no batch axis", "planned for gpu"):
+    for words in ("a scan in several programs", "program 4 of 4", "platforms   cuda", "no batch axis", "planned for h100"):
         assert words in shown.out
     twice = stmlang("compile", chain, "--target", "gpu", "--target", "h100", *options)
     assert "STM5301" in twice.err
