@@ -9,6 +9,8 @@ from stmlang.source.codes import FAMILIES
 from stmlang.source.codes.examples import Case, Example, examples
 from stmlang.source.diagnostic import render
 
+WIDTH = 80
+"""Columns that fit on a page."""
 WORDS = {
     "STM0": "Reading a text",
     "STM1": "Names and imports",
@@ -30,7 +32,7 @@ def error_pages() -> Iterator[tuple[str, str]]:
     """Name and text of each page, the index first."""
     lines = [INTRODUCTION]
     for family, codes in FAMILIES.items():
-        lines += [f"## {WORDS[family]}", "", "| code | |", "|---|---|"]
+        lines += [f"## {WORDS[family]}", "", "| code | what is wrong |", "|---|---|"]
         lines += [f"| [`{code}`]({code}.md) | {title} |" for code, (title, _) in sorted(codes.items())] + [""]
     yield "errors/index.md", "\n".join(lines)
     for codes in FAMILIES.values():
@@ -43,7 +45,7 @@ def _page(code: str, title: str, text: str, example: Example) -> str:
     if example.wrong is None or example.right is None:
         return f"{head}## How it comes about\n\n{example.how}\n\n## What to do\n\n{example.instead}\n\n{_REST}"
     said = [diagnostic for diagnostic in diagnosed(example.wrong) if diagnostic.code == code]
-    shown = "\n\n".join(render(diagnostic) for diagnostic in said)
+    shown = "\n\n".join(render(diagnostic, width=WIDTH) for diagnostic in said)
     wrong, right = _case(example.wrong), _case(example.right)
     return f"{head}## For example\n\n{wrong}\n```text\n{shown}\n```\n\n## Write instead\n\n{right}\n{_REST}"
 

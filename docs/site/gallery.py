@@ -46,7 +46,7 @@ def gallery_pages(names: list[str] | None = None) -> Iterator[tuple[str, bytes]]
             yield f"gallery/{name}-{_file(picture)}.svg", rendered(Pictures(scan.name, (picture,)), ".svg")
     lines = [INTRODUCTION]
     for kind, entries in rows.items():
-        lines += [f"## On a {kind}", "", "| | |", "|---|---|", *entries, ""]
+        lines += [f"## On a {kind}", "", "| topology | spec |", "|---|---|", *entries, ""]
     yield "gallery/index.md", "\n".join(lines).encode()
 
 

@@ -188,6 +188,16 @@ heavy = {"jax", "jaxlib", "numpy", "equinox", "networkx", "rich", "lark"} & set(
 print(sorted(heavy), file=sys.stderr)
 sys.exit(3 if heavy else status)
 """
+COUNTED = """
+import sys
+from stmlang.cli.main import main
+status = main(sys.argv[1:])
+heavy = {"jax", "jaxlib", "equinox", "optax", "scipy", "networkx", "rich", "lark", "matplotlib"} & set(sys.modules)
+print("modules", len(sys.modules), sorted(heavy), file=sys.stderr)
+sys.exit(status)
+"""
+PLAIN, WITH_FACTS, WITH_PLAN = 260, 580, 620
+"""Modules that a command may import: one that reads texts, one that needs numpy, one that plans."""
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"], ["new", "demo"], ["fmt", "demo.stm"]])
@@ -195,6 +205,35 @@ def test_fast_commands_import_nothing_heavy(tmp_path, arguments):
     (tmp_path / "demo.stm").write_text("scan a on chain(t) { source = 1; transition = 1 }\n") if arguments[0] == "fmt" else None
     result = run_process(*arguments, code=LIGHT, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["--version"], PLAIN),
+        (["fmt", "--check", "demo.stm"], PLAIN),
+        (["list"], PLAIN),
+        (["show", "std:chain/gla"], PLAIN),
+        (["new", "other"], PLAIN),
+        (["explain", "demo.stm", "--emit", "scan"], PLAIN),
+        (["lsp", "--help"], PLAIN),
+        (["inspect", "--help"], PLAIN),
+        (["explain", "STM2023"], WITH_FACTS),
+        (["check", "demo.stm"], WITH_FACTS),
+        (["explain", "demo.stm", "--emit", "facts"], WITH_PLAN),
+        (["explain", "demo.stm", "--set", "t=9", "--target", "cpu"], WITH_PLAN),
+        (["explain", "std:plstm/image_p", "--set", "rows=3", "--set", "cols=3", "--target", "h200"], WITH_PLAN),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
+)
+def test_commands_without_jax_start_with_few_modules(tmp_path, arguments, most):
+    """What a command takes to start is what it imports; a count does not depend on how busy the machine is."""
+    text = "scan a on chain(t) {\n    source     = 1\n    transition = 0.5\n}\n"
+    (tmp_path / "demo.stm").write_text(text)
+    result = run_process(*arguments, code=COUNTED, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    _, count, heavy = result.stderr.split("\n")[-2].split(" ", 2)
+    assert (int(count) <= most, heavy) == (True, "[]"), result.stderr
 
 
 @pytest.mark.parametrize("name", [b"caf\xc3\xa9.stm", b"\xff\xfe.stm", b"new\nline.stm", b"\x1b[31m.stm"])

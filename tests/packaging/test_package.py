@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -61,20 +62,53 @@ def test_one_version() -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The package as it is installed, built from a copy of the files that are under version control or new."""
-    place = tmp_path_factory.mktemp("wheel")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the files that are under version control or new, without what no package is made of."""
+    place = tmp_path_factory.mktemp("package") / "tree"
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
     for name in filter(None, names):
         if (ROOT / name).is_file() and name.split("/")[0] not in ("tests", "docs", "benchmarks"):
-            target = place / "tree" / name
+            target = place / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes((ROOT / name).read_bytes())
+    return place
+
+
+def built(source: Path, place: Path) -> zipfile.ZipFile:
+    """The wheel of a folder or of sources, made without a network."""
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "--no-index"]
-    subprocess.run([*build, "--wheel-dir", str(place), str(place / "tree")], check=True, timeout=300)
+    subprocess.run([*build, "--wheel-dir", str(place), str(source)], cwd=place, check=True, timeout=300)
     (found,) = place.glob("*.whl")
     return zipfile.ZipFile(found)
+
+
+@pytest.fixture(scope="module")
+def wheel(tree: Path) -> zipfile.ZipFile:
+    """The package as it is installed."""
+    return built(tree, tree.parent)
+
+
+@pytest.mark.slow
+def test_sources_make_the_same_package_and_it_runs_elsewhere(tree: Path, wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    """Sources, the wheel that is made of them, and a command of what is installed from it, each in a folder of its own."""
+    make = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", make], cwd=tree, check=True, timeout=300, stdout=subprocess.DEVNULL)
+    (sources,) = tmp_path.glob("*.tar.gz")
+    (tmp_path / "again").mkdir()
+    again = built(sources, tmp_path / "again")
+    assert set(again.namelist()) == set(wheel.namelist())
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(tmp_path / "here")]
+    subprocess.run([*install, str(again.filename)], check=True, timeout=300)
+    code = "import stmlang.cli.main as m, stmlang; print(stmlang.__file__); m.main(['check', 'std:plstm/image_p'])"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "here")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.splitlines() == [
+        str(tmp_path / "here" / "stmlang" / "__init__.py"),
+        "std:plstm/image_p: ok (plstm_p on a grid)",
+    ], done.stderr
 
 
 def test_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
