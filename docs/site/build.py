@@ -23,6 +23,7 @@ from pathlib import Path
 from docs.site.errors import error_pages
 from docs.site.gallery import gallery_pages
 from docs.site.links import relinked
+from docs.site.notebooks import notebook
 from docs.site.npm import fetched
 from docs.site.playground.pack import pack
 
@@ -81,6 +82,7 @@ def assemble(target: Path, specs: list[str] | None = None, wheels: Path | None =
                 _write(target / page, text if own else relinked(text, source, page, pages))
             case ".py":
                 _write(target / page, _example(source))
+                _write(target / page.replace(".md", ".ipynb"), notebook(source))
             case _:
                 _write(target / page, source.read_bytes())
     _write(target / "results/index.md", _results(pages))
@@ -120,7 +122,8 @@ def _example(path: Path) -> str:
     said = ast.get_docstring(tree) or path.stem
     body = text.split('"""', 2)[2].strip()
     title, _, rest = said.partition("\n")
-    return f"# {path.name}\n\n{title}\n{rest}\n\n```python\n{body}\n```\n\n[All examples](index.md)\n"
+    links = f"[As a notebook]({path.stem}.ipynb) · [All examples](index.md)"
+    return f"# {path.name}\n\n{title}\n{rest}\n\n```python\n{body}\n```\n\n{links}\n"
 
 
 def _results(pages: dict[Path, str]) -> str:

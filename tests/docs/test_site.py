@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -18,6 +19,7 @@ import yaml
 
 from docs.site import build, errors, gallery
 from docs.site.links import relinked
+from docs.site.notebooks import notebook
 from docs.site.playground import pack
 from stmlang.cli.main import COMMANDS, main
 from stmlang.source.codes import CODES
@@ -146,6 +148,21 @@ def test_a_spec_of_the_gallery() -> None:
         assert words in page
     for picture in re.findall(r"\]\((\S+\.svg)\)", page):
         assert pages[f"gallery/plstm/{picture}"].startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("script", sorted((build.ROOT / "examples").glob("*.py")), ids=lambda script: script.stem)
+def test_a_notebook_is_its_script(script: Path) -> None:
+    """Cell after cell it is the same program, which tests/examples runs."""
+    first, *cells = json.loads(notebook(script))["cells"]
+    code = "\n\n".join("".join(cell["source"]) for cell in cells)
+    assert {cell["cell_type"] for cell in cells} == {"code"}
+    assert len(cells) > 5
+    whole = ast.parse(script.read_text(encoding="utf-8"))
+    said = ast.get_docstring(whole)
+    assert said is not None
+    assert said.split("\n")[0] in "".join(first["source"])
+    assert ast.dump(ast.Module(whole.body[1:], [])) == ast.dump(ast.parse(code))
+    assert notebook(script) == notebook(script)
 
 
 def test_documents_are_linked_as_they_stand_in_the_site() -> None:
