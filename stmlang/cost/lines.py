@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stmlang.cost.candidate import Stage
 from stmlang.cost.problem import Problem
 from stmlang.facts import Facts
 
 MOST_PAIRS = 46_340**2
 """Of a block's targets with all sources: beyond, one head has 2^31 of them."""
+TABLES = 8
+"""Tables in all: for each sense along the first axis three of the first walk, one of the last, and their making."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +61,11 @@ def too_many_pairs(lines: Lines, rows: int) -> str | None:
     targets = rows * lines.size
     fits = targets * lines.nodes <= MOST_PAIRS
     return None if fits else f"{targets:,} targets times {lines.nodes:,} nodes are too many pairs to number"
+
+
+def walk_tables(problem: Problem, lines: Lines) -> tuple[Stage, int]:
+    """The tables of all directions, and the bytes that they hold."""
+    lanes = problem.batch * problem.heads * problem.directions
+    numbers = lanes * lines.nodes * (lines.size + lines.count)
+    held = TABLES * numbers // 2 * problem.accumulator
+    return Stage("tables of decays", "vector", numbers, held), held

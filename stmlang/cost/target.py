@@ -20,7 +20,7 @@ class Target:
     product among a batch of them, `compile_seconds` per program instruction, `memory` in bytes. `measured` is set where a
     calibration filled the record in. `link_bandwidth` is bytes/s that a device is sent by another, `link_latency` the seconds
     of a round of them: from data sheets, or assumed. `coefficients` are the platform's: what programs take, in multiples of
-    these rates.
+    these rates. `kernels` says whether it runs our own kernels, which take Hopper's products of tiles.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Target:
     measured: bool = False
     link_bandwidth: float = 5 * GIGA
     link_latency: float = 20e-6
+    kernels: bool = False
 
 
 RECORDS = read_records()
@@ -87,6 +88,7 @@ H100 = Target(
     coefficients=RECORDS["cuda"],
     link_bandwidth=0.45 * TERA,  # NVLink of the fourth
     link_latency=10e-6,
+    kernels=True,
 )
 H200 = replace(H100, name="h200", bandwidth=4.3 * TERA, memory=141 * GIGA)
 

@@ -27,7 +27,7 @@ from stmlang.fuzz.examples import example, shrink
 from stmlang.fuzz.jobs import FRONT_END, PLANNER, PLANS, Draw, Evaluate, Evaluator, Job, Outcome, Plan
 from stmlang.fuzz.saved import Saved
 from stmlang.fuzz.trial import Trial, Way
-from stmlang.strategies.registry import strategies
+from stmlang.strategies.registry import without_kernels
 
 BATCH, TOGETHER = 96, 6
 """Examples in a batch, and those of one trial and way."""
@@ -46,8 +46,8 @@ ATTEMPTS, SHRINK_SECONDS = 150, 60.0
 
 
 def strategy_names() -> tuple[str, ...]:
-    """All that is tried: every strategy, and the front end."""
-    return (*(entry.name for entry in strategies()), FRONT_END.strategy)
+    """All that is tried: every strategy but those of kernels, and the front end."""
+    return (*(entry.name for entry in without_kernels()), FRONT_END.strategy)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _texts(task: Task, number: int, quota: int) -> Generator[Step, Any, int]:
 def _pool(task: Task, number: int, quota: int) -> Generator[Step, Any, _Pool]:
     """Trials for a batch, their ways narrowed to the strategies wanted."""
     pool, missing = _Pool(), set(task.strategies) - {FRONT_END.strategy}
-    size, every = min(POOL, quota), len(missing) == len(strategies())
+    size, every = min(POOL, quota), len(missing) == len(without_kernels())
     for place in range(POOL + (SEARCH if every else FAR_SEARCH)):
         if len(pool.trials) >= size and not missing:
             break

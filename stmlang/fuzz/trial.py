@@ -23,7 +23,7 @@ from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.source.diagnostic import StabilityWarning
 from stmlang.strategies.base import odd_settings
-from stmlang.strategies.registry import strategies
+from stmlang.strategies.registry import without_kernels
 
 Settings = Mapping[str, ConfigValue]
 Listed = tuple[int, tuple[tuple[int, int], ...]]
@@ -161,5 +161,7 @@ def ways(op: CompiledScan) -> list[Way]:
     reach beyond the end."""
     problem = op.compilation.program.problem
     return [
-        Way(strategy.name, settings_dict(settings)) for strategy in strategies() for settings in odd_settings(strategy, problem)
+        Way(strategy.name, settings_dict(settings))
+        for strategy in without_kernels()
+        for settings in odd_settings(strategy, problem)
     ]

@@ -73,11 +73,14 @@ def _plan(
     listed = [*candidates, *(candidate for candidate in eligible if candidate not in candidates)]
     estimates = [estimate(candidate, problem, target) for candidate in listed]
     limit = memory_limit(problem, target)
-    predicted = _choose([entry for entry in estimates if entry.candidate in eligible], problem, limit, target)
+    known = [entry for entry in estimates if entry.candidate in eligible]
+    if forced is None:
+        known = [entry for entry in known if not is_guess(entry.candidate, target)]
+    predicted = _choose(known, problem, limit, target)
     chosen, tuning = follow(tuned, predicted, estimates, limit, forced is not None)
     order = sorted(estimates, key=lambda entry: (entry.memory > limit, entry.seconds))
     name = None if forced is None else forced.name
-    ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, name, tuning)) for entry in order)
+    ranked = tuple(Ranked(entry, entry.memory <= limit, _why(entry, chosen, limit, name, tuning, target)) for entry in order)
     circumstances = Circumstances.of(problem, target)
     return Plan(chosen, ranked, tuple(rejections), circumstances, target, forced is not None, tuning)
 
@@ -85,7 +88,7 @@ def _plan(
 def rechosen(plan: Plan, chosen: Estimate) -> Plan:
     """The plan of one who asks for another of its candidates."""
     limit, name, untuned = plan.circumstances.memory_limit, chosen.candidate.strategy, Tuning()
-    ranked = tuple(replace(entry, why=_why(entry.estimate, chosen, limit, name, untuned)) for entry in plan.ranked)
+    ranked = tuple(replace(entry, why=_why(entry.estimate, chosen, limit, name, untuned, plan.target)) for entry in plan.ranked)
     return replace(plan, chosen=chosen, ranked=ranked, forced=True, tuning=untuned)
 
 
@@ -109,7 +112,7 @@ def _forced(
     """The candidates of a strategy that was asked for: with the given settings exactly, else those it proposes."""
     own = [candidate for candidate in candidates if candidate.strategy == strategy.name]
     reasons = [rejection.reason for rejection in rejections if rejection.strategy == strategy.name]
-    if (settings is None and not own) or refusal(strategy, problem):
+    if (settings is None and not own) or refusal(strategy, problem, target):
         raise plan_error(
             "STM5007", f"strategy `{strategy.name}` cannot be used here: {'; '.join(reasons)}", span=problem.scan.span
         )
@@ -138,7 +141,13 @@ def _choose(eligible: list[Estimate], problem: Problem, limit: int, target: Targ
     )
 
 
-def _why(entry: Estimate, chosen: Estimate, limit: int, forced: str | None, tuning: Tuning) -> str:
+def is_guess(candidate: Candidate, target: Target) -> bool:
+    """Whether what a candidate is predicted to take says nothing yet: it is made of kernels of our own, and the target's record
+    was fitted to no run of them."""
+    return strategy_named(candidate.strategy).kernel and candidate.strategy not in target.coefficients.stages
+
+
+def _why(entry: Estimate, chosen: Estimate, limit: int, forced: str | None, tuning: Tuning, target: Target) -> str:
     """Why a candidate was not chosen."""
     if entry is chosen:
         return ""
@@ -146,6 +155,8 @@ def _why(entry: Estimate, chosen: Estimate, limit: int, forced: str | None, tuni
         return f"does not fit: needs {units.size(entry.memory)} of {units.size(limit)}"
     if tuning.used:
         return why_measured(entry.candidate.label, chosen.candidate.label, tuning)
+    if forced is None and is_guess(entry.candidate, target):
+        return "never measured: `stmlang tune` times it"
     if forced is not None and entry.seconds < chosen.seconds:
         return f"`{forced}` was asked for"
     if entry.seconds <= chosen.seconds:

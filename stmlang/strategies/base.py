@@ -58,6 +58,9 @@ class Strategy(Generic[S]):
     Reasons are ends of the sentence "cannot be used: ...". What it `offers` and `needs` is said here alone, for those who plan
     and those who run it. `lowering` is what it does, a `stmlang.lower.strategy.Lowering`, which holds functions and nothing
     else; None where that is `LOWERING` in `stmlang.strategies.NAME.lower`, which is imported when it is first asked for.
+
+    A `kernel` is made of kernels for GPUs of our own. It is admitted on targets that run them, and chosen where it was measured
+    (`stmlang.plan.choose.is_guess`).
     """
 
     name: str
@@ -72,6 +75,7 @@ class Strategy(Generic[S]):
     offers: Offers = field(default_factory=Offers)
     needs: Needs = field(default_factory=Needs)
     lowering: Any = None
+    kernel: bool = False
 
 
 AnyStrategy = Strategy[Any]
@@ -114,8 +118,15 @@ def seen_by(strategy: AnyStrategy, problem: Problem) -> Problem:
     return apart if strategy.offers.several else apart.one_each
 
 
-def refusal(strategy: AnyStrategy, problem: Problem) -> str | None:
-    """Why a strategy cannot evaluate a scan; None where it can."""
+def refusal(strategy: AnyStrategy, problem: Problem, target: Target) -> str | None:
+    """Why a strategy cannot evaluate a scan on a target; None where it can."""
+    if strategy.kernel and not target.kernels:
+        return f"it is made of kernels for NVIDIA's H100 and H200, and the target is `{target.name}`"
+    return _unable(strategy, problem)
+
+
+def _unable(strategy: AnyStrategy, problem: Problem) -> str | None:
+    """Why it cannot on any target."""
     if problem.room is not None and not strategy.offers.at_run_time:
         return ONE_GRAPH
     return strategy.refuses(seen_by(strategy, problem))
@@ -124,7 +135,7 @@ def refusal(strategy: AnyStrategy, problem: Problem) -> str | None:
 def proposed(strategy: AnyStrategy, problem: Problem, target: Target) -> Iterator[Candidate | Rejection]:
     """All candidates of a strategy that are worth costing, or the reason why there are none."""
     seen = seen_by(strategy, problem)
-    settings = refusal(strategy, problem) or strategy.propose(seen)
+    settings = refusal(strategy, problem, target) or strategy.propose(seen)
     if isinstance(settings, str):
         yield Rejection(strategy.name, settings)
     else:
@@ -147,7 +158,7 @@ def asked_for(
     strategy: AnyStrategy, problem: Problem, asked: Settings | Mapping[str, object], target: Target
 ) -> Candidate | Rejection:
     """A strategy with settings that were asked for, or the reason why it cannot be used so."""
-    reason = refusal(strategy, problem)
+    reason = refusal(strategy, problem, target)
     settings = reason or fit_settings(strategy, problem, asked)
     if isinstance(settings, str):
         return Rejection(strategy.name, settings)
@@ -156,7 +167,7 @@ def asked_for(
 
 def odd_settings(strategy: Strategy[S], problem: Problem) -> list[S]:
     """Settings at the boundaries of what a strategy takes, made fit; none where it cannot evaluate the scan."""
-    if refusal(strategy, problem) is not None:
+    if _unable(strategy, problem) is not None:
         return []
     seen = seen_by(strategy, problem)
     fitting = (strategy.fitted(seen, settings) for settings in strategy.odd(seen))

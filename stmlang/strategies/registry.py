@@ -18,6 +18,7 @@ from stmlang.strategies.delta_separable import cost as delta_separable
 from stmlang.strategies.dense import cost as dense
 from stmlang.strategies.dense_nodes import cost as dense_nodes
 from stmlang.strategies.impulse import cost as impulse
+from stmlang.strategies.kernel_separable import cost as kernel_separable
 from stmlang.strategies.linear import cost as linear
 from stmlang.strategies.nodes import cost as nodes
 from stmlang.strategies.packed import cost as packed
@@ -50,6 +51,7 @@ STRATEGIES: tuple[AnyStrategy, ...] = (
     packed_nodes.STRATEGY,
     walk.STRATEGY,
     corners.STRATEGY,
+    kernel_separable.STRATEGY,
 )
 
 _known = {strategy.name: strategy for strategy in STRATEGIES}
@@ -58,6 +60,11 @@ _known = {strategy.name: strategy for strategy in STRATEGIES}
 def strategies() -> tuple[AnyStrategy, ...]:
     """Those of the list, and those that are registered besides."""
     return tuple(_known.values())
+
+
+def without_kernels() -> tuple[AnyStrategy, ...]:
+    """Those that any machine runs."""
+    return tuple(strategy for strategy in strategies() if not strategy.kernel)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from stmlang.fuzz.checks import CHECKS
 from stmlang.fuzz.memory import forget
 from stmlang.fuzz.relations import RELATIONS
 from stmlang.fuzz.trial import Check, NotApplicable, Trial, Way
-from stmlang.lower import adapters, adjoint, attention, chunks, contractions, inverse, merge, merge_tree, operands
+from stmlang.lower import adapters, adjoint, attention, chunks, contractions, inverse, line_grid, merge, merge_tree, operands
 from stmlang.lower import level_recurrence as levels
 from stmlang.lower.operands import Operands
 from stmlang.lower.segment_products import paths
@@ -41,7 +41,6 @@ from stmlang.strategies.raster import lower as raster
 from stmlang.strategies.raster import tile
 from stmlang.strategies.recurrent import lower as recurrent
 from stmlang.strategies.rows import lower as rows
-from stmlang.strategies.separable import lower as separable
 from tests.helpers.cases import ALL, CONSTANT, DELTA, FACTORS, GIVEN, NONE, ONE_TURN, SMALL, SUM
 
 EVERYTHING: Mapping[str, Check] = {**CHECKS, **RELATIONS}
@@ -340,7 +339,7 @@ def wider_epsilon(_: Any) -> Any:
 
 
 FAULTS = (
-    Fault("the wrong one of two turns", separable, "_port_gates", wrong_turn, TURNED, "separable", {"rows": 2}),
+    Fault("the wrong one of two turns", line_grid, "_port_gates", wrong_turn, TURNED, "separable", {"rows": 2}),
     Fault(
         "the last edge between two runs of rows dropped",
         rows,

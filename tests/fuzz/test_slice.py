@@ -12,9 +12,9 @@ import pytest
 from stmlang.fuzz.fuzzer import TOGETHER, Fuzzer, Source, Task, generated, strategy_names
 from stmlang.fuzz.jobs import matrix
 from stmlang.fuzz.worker import Worker
-from stmlang.strategies.registry import strategies
+from stmlang.strategies.registry import without_kernels
 
-LEAST = len(strategies()) // 3
+LEAST = len(without_kernels()) // 3
 """Strategies that are tried at least, whatever the seed: a batch takes up another one after `TOGETHER` examples at most."""
 EXAMPLES = TOGETHER * LEAST
 

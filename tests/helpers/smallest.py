@@ -23,7 +23,7 @@ from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import ReferenceResult, reference
-from stmlang.strategies.registry import strategies
+from stmlang.strategies.registry import strategies, without_kernels
 from tests.helpers.calls import as_tree, dot
 
 FACTORS = """
@@ -120,8 +120,13 @@ EXAMPLES = (
 
 
 def names() -> tuple[str, ...]:
-    """Of all strategies, those that a test has registered among them."""
-    return tuple(strategy.name for strategy in strategies())
+    """Of all strategies that any machine runs, those that a test has registered among them."""
+    return tuple(strategy.name for strategy in without_kernels())
+
+
+def kernels() -> tuple[str, ...]:
+    """Of all that GPUs alone run."""
+    return tuple(strategy.name for strategy in strategies() if strategy.kernel)
 
 
 @cache
@@ -129,7 +134,8 @@ def planned(example: Example, registered: tuple[str, ...]) -> dict[str, Any]:
     """The strategies that an example admits, each with the smallest of the settings that it proposes: they make most pieces."""
     del registered  # others are other plans
     proposed: dict[str, list[Any]] = {}
-    for ranked in compiled(example).plan.ranked:
+    plans = compiled(example).plan, compiled(example, "float32", target="gpu").plan
+    for ranked in (entry for plan in plans for entry in plan.ranked):
         candidate = ranked.estimate.candidate
         proposed.setdefault(candidate.strategy, []).append(settings_dict(candidate.settings))
     return {strategy: min(settings, key=lambda config: sorted(config.items())) for strategy, settings in proposed.items()}

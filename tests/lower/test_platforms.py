@@ -11,19 +11,22 @@ import pytest
 
 from stmlang.fuzz.generators import random_arguments
 from tests.helpers.calls import as_tree
-from tests.helpers.smallest import compiled, example_of, names
+from tests.helpers.smallest import compiled, example_of, kernels, names
 from tests.helpers.turns import half, halves
 
 CALLED = re.compile(r"custom_call(?:_target_name = \"| @)([\w.$]+)")
-ON_GPUS = ("cu", "__cu", "xla.gpu.", "Sharding")
-"""How the names of calls begin that XLA's GPU backend knows: NVIDIA's libraries, XLA's own, and the notes of a partitioner."""
+KERNEL = "mosaic_gpu"
+ON_GPUS = ("cu", "__cu", "xla.gpu.", "Sharding", KERNEL)
+"""How the names of calls begin that XLA's GPU backend knows: NVIDIA's libraries, XLA's own, the notes of a partitioner, and
+kernels of Pallas."""
+EVERY = (*names(), *kernels())
 
 
 @halves
-@pytest.mark.parametrize("strategy", names())
+@pytest.mark.parametrize("strategy", EVERY)
 def test_every_strategy_is_lowered_for_cuda(strategy: str, late: bool) -> None:
     """In float32 or in bfloat16 by turns."""
-    (dtype,) = half(("float32", "bfloat16"), names().index(strategy), late)
+    (dtype,) = half(("float32", "bfloat16"), EVERY.index(strategy), late)
     example, config = example_of(strategy)
     op = compiled(example, dtype, target="gpu", strategy=strategy, config=config)
     assert op.plan.strategy == strategy
@@ -41,6 +44,7 @@ def test_every_strategy_is_lowered_for_cuda(strategy: str, late: bool) -> None:
         assert "dot_general" in text or "multiply" in text
         unknown = {name for name in CALLED.findall(text) if not name.startswith(ON_GPUS)}
         assert not unknown, f"only a CPU knows {', '.join(sorted(unknown))}"
+        assert (KERNEL in text) == (strategy in kernels())
 
 
 def test_what_only_a_cpu_knows_is_seen() -> None:

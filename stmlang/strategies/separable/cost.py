@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
-from stmlang.cost.lines import Lines, lines_in, needs_one_turn, too_many_pairs
+from stmlang.cost.lines import Lines, lines_in, needs_one_turn, too_many_pairs, walk_tables
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoints, attention_stages, costed, needs_scalar_gates, shared_passes
@@ -21,8 +21,6 @@ from stmlang.strategies.separable.settings import Separable
 NAME = "separable"
 BLOCKS = (1, 2, 4, 8)
 """How many lines of targets the proposed blocks have."""
-TABLES = 8
-"""Tables in all: for each sense along the first axis three of the first walk, one of the last, and their making."""
 
 
 def _propose(problem: Problem) -> Sequence[Separable] | str:
@@ -59,7 +57,7 @@ def _refuses(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, settings: Separable, target: Target) -> Candidate:
     lines = lines_in(problem)
-    (tables, stored), count = _tables_stage(problem, lines), settings.blocks(lines)
+    (tables, stored), count = walk_tables(problem, lines), settings.blocks(lines)
     attention = _attention(problem, lines, settings, target)
     pairs = settings.rows * lines.size * lines.nodes
     block = problem.batch * problem.heads * shared_passes(problem) * pairs * problem.accumulator
@@ -77,14 +75,6 @@ def _cost(problem: Problem, settings: Separable, target: Target) -> Candidate:
         memory_backward=2 * problem.io_bytes + 3 * stored + 4 * block,
         terms={"streamed": int(count > 1)},
     )
-
-
-def _tables_stage(problem: Problem, lines: Lines) -> tuple[Stage, int]:
-    """The tables of all directions, and the bytes that they hold."""
-    lanes = problem.batch * problem.heads * problem.directions
-    numbers = lanes * lines.nodes * (lines.size + lines.count)
-    held = TABLES * numbers // 2 * problem.accumulator
-    return Stage("tables of decays", "vector", numbers, held), held
 
 
 def _attention(problem: Problem, lines: Lines, settings: Separable, target: Target) -> tuple[Stage, Stage]:
