@@ -63,6 +63,23 @@ TRACKS = """scan tracks(heads = 2, key = 16, value = 16, track = 4) on chain(tim
     direct = sigmoid(linear(x))
 }
 """
+TRACKS_2D = """scan tracks(heads = 2, key = 16, value = 16, track = 4) on grid(rows, cols) {
+    directions all
+    source[out, track] = sigmoid(linear(x))
+    normal[track] = l2norm(linear(x))
+    share[out] = softmax(linear(x), over = out)
+    transition[out, in, track, track'] = share * (eye[track, track'] - 2 * normal[track] * normal[track'])
+    mark[in, track] = sigmoid(linear(x))
+    direct = sigmoid(linear(x))
+}
+"""
+TURNING = """scan turning(heads = 2, key = 64, value = 64) on chain(time) {
+    transition[key] = polar(sigmoid(linear(x, bias = 3)), linear(x))
+    source = 1 - sigmoid(linear(x))
+    mark[key] = conjugate(transition)
+    direct = 1
+}
+"""
 GLA = "std:chain/gla"
 SIDE = {"rows": 14, "cols": 14}
 
@@ -201,6 +218,16 @@ CASES = (
         other=TRACKS,
         other_sizes={"time": 4096},
         strategy="recurrent",
+    ),
+    Case("tracks 14x14 to the sweep", TRACKS_2D, SIDE, 1 / 4, other=TRACKS_2D, other_sizes=SIDE, strategy="recurrent"),
+    Case(
+        "complex keys 4096 to the walk",
+        TURNING,
+        {"time": 4096},
+        1.1,
+        other=TURNING,
+        other_sizes={"time": 4096},
+        strategy="walk",
     ),
     Case("2DMamba 14x14 to the sweep", MAMBA_2D, SIDE, 1 / 8, other=MAMBA_2D, other_sizes=SIDE, strategy="recurrent"),
 )

@@ -56,6 +56,11 @@ def walk(*stretches: int) -> tuple[Way, ...]:
     return tuple(("walk", {"every": every}) for every in stretches)
 
 
+def rows(*counts: int) -> tuple[Way, ...]:
+    """The strategy that joins rows along the first axis, once for each number of rows in a first run."""
+    return tuple(("rows", {"axis": 0, "rows": count, "targets": 3}) for count in counts)
+
+
 CORNERS: tuple[Way, ...] = (("corners", None),)
 """The strategy for grids of two axes with one turn closed, and decays of the key or of the value."""
 
@@ -565,9 +570,16 @@ CASES: tuple[Case, ...] = (
         MATRIX + "    directions +rows -cols, -rows +cols concat\n" + NONE,
         (*ANY, *walk(3)),
     ),
-    Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, (*ways({"tile": (2, 2)}), *walk(1))),
+    Case("grid 3x3 tracks", SQUARE.format(3, 3), TRACKS + ALL + NONE, (*ways({"tile": (2, 2)}), *walk(1), *rows(2))),
     Case("grid 1x7 tracks", SQUARE.format(1, 7), TRACKS + CONCAT + NONE, ways({"tile": (1, 3)}), quick=False),
-    Case("grid 5x3 tracks exact", SQUARE.format(5, 3), TRACKS + ALL + NONE, ways({"tile": (2, 3)}), exact=True, quick=False),
+    Case(
+        "grid 5x3 tracks exact",
+        SQUARE.format(5, 3),
+        TRACKS + ALL + NONE,
+        (*ways({"tile": (2, 3)}), *rows(1)),
+        exact=True,
+        quick=False,
+    ),
     Case(
         "grid 3x4 tracks, two writes", SQUARE.format(3, 4), TRACKS + BOTH_WAYS + NONE, ways({"tile": (2, 2)}), writes=2, reads=2
     ),
@@ -575,7 +587,7 @@ CASES: tuple[Case, ...] = (
         "grid 2x3x2 tracks",
         "grid(a = 2, b = 3, c = 2)",
         TRACKS + "    directions +a -b +c, -a +b +c\n" + NONE,
-        ways({"tile": (2, 2, 1)}),
+        (*ways({"tile": (2, 2, 1)}), *rows(2)),
         heads=1,
         quick=False,
     ),

@@ -28,7 +28,7 @@ PATHS: dict[str, tuple[str, str]] = {
     "plstm/chain": ("proved P", "linear"),
     "plstm/chain_tracking": (TRACKING, "tracks"),
     "plstm/image_p": (RANK_ONE, "rows"),
-    "plstm/image_tracking": (TRACKING, "parallel"),
+    "plstm/image_tracking": (TRACKING, "rows"),
     "plstm/image_p_reference": (RANK_ONE, "rows"),
     "plstm/image_d": (CLOSED, "separable"),
     "plstm/image_delta": (CLOSED, "delta_separable"),

@@ -1,8 +1,8 @@
 """A grid as a chain of rows: runs of rows meet in the few edges between them, and no gating matrix is ever whole.
 
 Work `4 N^2 d` for attention and `2 N^2 width` for each direction; a number for each pair of nodes is held for one level of the
-hierarchy of runs, or for a part of its targets. The gates may be any scalars: edges are not collapsed to nodes, as a row's
-matrices are of one size with and without.
+hierarchy of runs, or for a part of its targets. The gates may be any numbers, or matrices on tracks: edges are not collapsed to
+nodes, as a row's matrices are of one size with and without.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stmlang.cost.work import (
     array_stage,
     attention_stages,
     costed,
-    needs_scalar_gates,
+    needs_path_weights,
     shared_passes,
 )
 from stmlang.strategies.base import Needs, Offers, Strategy
@@ -89,7 +89,7 @@ def _odd(problem: Problem) -> Iterator[Rows]:
 
 
 def _refuses(problem: Problem) -> str | None:
-    if reason := needs_scalar_gates(problem):
+    if reason := needs_path_weights(problem):
         return reason
     if problem.axes is None or len(problem.axes) < 2:
         return "it needs a grid of two axes or more"
@@ -119,18 +119,24 @@ def _cost(problem: Problem, settings: Rows, target: Target) -> Candidate:
 
 def _table_numbers(problem: Problem, cut: Cut) -> int:
     """`S` and `M` of all nodes and `T` of the first runs."""
-    return problem.lanes * cut.width * (2 * cut.nodes + cut.runs * cut.width)
+    edges = _edges(problem, cut)
+    return problem.lanes * edges * (2 * cut.nodes + cut.runs * edges)
+
+
+def _edges(problem: Problem, cut: Cut) -> int:
+    """Edges between two rows, each track one."""
+    return cut.width * problem.track
 
 
 def _table_stage(problem: Problem, cut: Cut, target: Target, held: int) -> Stage:
     """Rows, first runs, and runs twice as long level by level: `T`, half of `S` and half of `M` are multiplied by a `T`. Planes
     are merged of rows beforehand, and fitted apart."""
-    lanes, width = problem.lanes, cut.width
-    joined = 2 * lanes * cut.nodes * width * width * (cut.rows + 3)
-    doubled = 2 * lanes * width * width * sum(cut.nodes + (cut.runs >> level) * width for level in range(1, cut.levels))
+    lanes, edges = problem.lanes, _edges(problem, cut)
+    joined = 2 * lanes * cut.nodes * edges * edges * (cut.rows + 3)
+    doubled = 2 * lanes * edges * edges * sum(cut.nodes + (cut.runs >> level) * edges for level in range(1, cut.levels))
     numbers = (1 + cut.levels) * _table_numbers(problem, cut) + lanes * cut.nodes * cut.run
     products = lanes * (cut.runs * (cut.rows - 1) + sum(2 * cut.runs >> level for level in range(1, cut.levels)))
-    name = "rows and runs" if len(_axes(problem)) == 2 else "planes and runs"
+    name = "rows and runs" if len(_axes(problem)) == 2 and problem.track == 1 else "planes and runs"
     return array_stage(target, name, "matmul", joined + doubled, numbers * problem.accumulator, held, products=products)
 
 
@@ -157,8 +163,9 @@ def _attention_stages(problem: Problem, cut: Cut, target: Target) -> tuple[Stage
             terms=senses,
             steps=squares if streamed else 0,
         )
-        crossed = 2 * blocks * sources * sources * senses * cut.width
-        operands = blocks * squares * (targets + sources) * cut.width * problem.accumulator
+        edges = _edges(problem, cut)
+        crossed = 2 * blocks * sources * sources * senses * edges
+        operands = blocks * squares * (targets + sources) * edges * problem.accumulator
         stages += (Stage(f"{name}, masks", "matmul", crossed, operands, products=blocks * squares),)
     return stages
 
@@ -185,4 +192,4 @@ STRATEGY = Strategy(
     offers=Offers(gating=True),
     needs=Needs(direct=True),
 )
-"""Any two axes or more, and no facts but that gates are scalars."""
+"""Any two axes or more, and no facts but that gates are numbers, or act on tracks alone."""

@@ -2,8 +2,9 @@
 
 A row (all nodes at one place along the axis that is cut; of a volume a slab) is a block whose entering and leaving edges are
 those along that axis, `width` of each. So a run of rows has matrices `T (width, width)`, `S (node, width)`, `M (width, node)`,
-and what the nodes of a later run b read of those of an earlier run a is `S_a M_b`, a product over `width` numbers. Runs are
-doubled: what two neighbours see of each other meets their scores at once and is not kept, and they become one run,
+and what the nodes of a later run b read of those of an earlier run a is `S_a M_b`, a product over `width` numbers, of states
+with tracks over so many for each. Runs are doubled: what two neighbours see of each other meets their scores at once and is not
+kept, and they become one run,
 
     T = T_a T_b,      S = [S_a T_b; S_b],      M = [M_a, T_a M_b].
 
@@ -44,9 +45,9 @@ from stmlang.strategies.rows.slabs import (
 class Runs(NamedTuple):
     """Neighbouring runs of rows, all of one size, in declared order; `sense` counts the directions that add up."""
 
-    through: Float[Array, "lane sense run width width"]
-    source: Float[Array, "lane sense run node width"]
-    mark: Float[Array, "lane sense run width node"]
+    through: Float[Array, "lane sense run edge edge"]
+    source: Float[Array, "lane sense run node edge"]
+    mark: Float[Array, "lane sense run edge node"]
 
 
 class Inputs(NamedTuple):
@@ -155,8 +156,8 @@ def _read(inputs: Inputs, mask: Array, forward: Runs | None, backward: Runs | No
 def _rows(context: LoweringContext, tables: Tables, operands: Operands) -> list[Joined]:
     """The first runs of every direction, `(head, run, ., .)`: rows and runs in the direction's own order, nodes of a row in
     declared order."""
-    grid, directions = _cut(context), context.problem.scan.directions
-    gates = cut_first(scalars(operands), grid.axis, 1 + len(grid.others))
+    grid, directions, tracks = _cut(context), context.problem.scan.directions, context.problem.track
+    gates = cut_first(scalars(operands, tracks), grid.axis, 1 + len(grid.others), tracks)
     missing = grid.missing
     before = [missing if direction.senses[grid.axis] < 0 else 0 for direction in directions]
     senses = [grid.cut_first(direction.senses)[1:] for direction in directions]
@@ -252,9 +253,9 @@ def _block(context: LoweringContext, tables: Tables, operands: Operands) -> Summ
 
 
 def _tables(context: LoweringContext) -> Tables:
-    """The levels at which places in a row of one axis part."""
+    """The levels at which places in a row of one axis part, where rows are made by these."""
     others = _cut(context).others
-    return partings(others[0]) if len(others) == 1 else ()
+    return partings(others[0]) if len(others) == 1 and context.problem.track == 1 else ()
 
 
 LOWERING = by_block(_tables, _block, _outputs)

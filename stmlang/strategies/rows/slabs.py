@@ -9,7 +9,7 @@ the steps `transition[cols, cols]` strictly between x' and x, and zero unless x'
     M[x', x] = diag(mark[rows])             + transition[cols, rows](x') B[x', x] mark[cols](x)
     G[x', x] =                                source[cols](x')           B[x', x] mark[cols](x)
 
-whatever the gates: running products, no divisions, zeros are exact.
+whatever the gates: running products, no divisions, zeros are exact. With tracks a row is merged of its nodes.
 """
 
 from __future__ import annotations
@@ -29,26 +29,28 @@ from stmlang.lower.merge_tree import arranged, slot_order
 from stmlang.lower.one_turn import products
 from stmlang.lower.operands import Scalars, flip
 from stmlang.lower.summary import Summary
+from stmlang.lower.tables import by_track
 
 
 class Joined(NamedTuple):
     """Runs of a few rows: `through` is `T`; `source`, `mark` are `S` and `M` row by row; `seen[target][source]` are the parts
-    of `G` by pairs of rows, the source not after the target."""
+    of `G` by pairs of rows, the source not after the target. Edges are `width`, each with all tracks."""
 
-    through: Float[Array, "*batch run width width"]
-    source: list[Float[Array, "*batch run width width"]]
-    mark: list[Float[Array, "*batch run width width"]]
+    through: Float[Array, "*batch run edge edge"]
+    source: list[Float[Array, "*batch run width edge"]]
+    mark: list[Float[Array, "*batch run edge width"]]
     seen: list[list[Float[Array, "*batch run width width"]]]
 
 
-def cut_first(gates: Scalars, axis: int, rank: int) -> Scalars:
+def cut_first(gates: Scalars, axis: int, rank: int, tracks: int = 1) -> Scalars:
     """The gates `(direction, head, *axes, ports...)` of a grid with one of its axes, and the port along it, in front."""
 
     def moved(array: Array) -> Array:
         array = jnp.moveaxis(array, 2 + axis, 2)
         order = [axis, *(port for port in range(rank) if port != axis)]
         for last in range(2 + rank, array.ndim):
-            array = jnp.concatenate([jax.lax.slice_in_dim(array, p, p + 1, axis=last) for p in order], axis=last)
+            ports = [jax.lax.slice_in_dim(array, p * tracks, (p + 1) * tracks, axis=last) for p in order]
+            array = jnp.concatenate(ports, axis=last)
         return array
 
     return gates if axis == 0 else Scalars(*(moved(gate) for gate in gates))
@@ -64,17 +66,18 @@ def pad_rows(gates: Scalars, before: Sequence[int], count: int) -> Scalars:
         return jnp.pad(array, [(0, 0), (ahead, count - ahead), *((0, 0) for _ in range(array.ndim - 2))])
 
     padded = Scalars(*(jnp.stack([pad(row, ahead) for row, ahead in zip(gate, before, strict=True)]) for gate in gates))
-    size, rank = gates.source.shape[2], gates.source.ndim - 3
+    size, rank, ports = gates.source.shape[2], gates.source.ndim - 3, gates.source.shape[-1]
     place = jnp.arange(size + count)[None] - jnp.asarray(before)[:, None]
-    straight = jnp.zeros((rank, rank), gates.transition.dtype).at[0, 0].set(1)
+    first = jnp.arange(ports) < ports // rank
+    straight = jnp.where(first, jnp.eye(ports, dtype=gates.transition.dtype), 0)
     beyond = ((place < 0) | (place >= size)).reshape(len(before), 1, size + count, *(1,) * (rank + 1))
     return padded._replace(transition=jnp.where(beyond, straight, padded.transition))
 
 
 def rows_of(gates: Scalars, parting: Array) -> Summary:
     """Single rows: gates `(direction, head, row, *others, ports...)`; `parting` those of the places in a row of one axis."""
-    rank = gates.source.shape[-1]
-    if rank != 2:
+    rank = gates.source.ndim - 3
+    if gates.source.shape[-1] != 2:
         return _merged_rows(gates, rank)
     into, out = gates.transition[..., 0, 1], gates.transition[..., 1, 0]
     ahead = jnp.ones(gates.source.shape[0], jnp.int32)
@@ -94,28 +97,29 @@ def rows_of(gates: Scalars, parting: Array) -> Summary:
 
 
 def _merged_rows(gates: Scalars, rank: int) -> Summary:
-    """Rows of any number of axes, by merging their nodes; of their borders only the edges along the first axis count."""
-    sizes = gates.source.shape[-1 - rank + 1 : -1]
+    """Rows of any number of axes and tracks, by merging their nodes; of their borders only the edges along the first axis
+    count."""
+    sizes, tracks = gates.source.shape[-1 - rank + 1 : -1], gates.source.shape[-1] // rank
     flat = Scalars(*(jnp.expand_dims(gate, 3) for gate in gates))
-    block, border = merge_grid(node_blocks(flat), (1, *sizes))
+    block, border = merge_grid(node_blocks(flat), (1, *sizes), tracks)
     width = prod(sizes)
-    entering, leaving = (slot_order(edges, (1, *sizes))[:width] for edges in (border.entering, border.leaving))
-    return arranged(block, entering, leaving)
+    orders = (slot_order(edges, (1, *sizes))[:width] for edges in (border.entering, border.leaving))
+    return arranged(block, *(by_track(order, tracks) for order in orders))
 
 
 def joined(rows: Summary, count: int) -> Joined:
     """Every `count` rows as one run, row after row: what came so far times `T` and `M` of the next row, in one product."""
     source, transition, mark, gating = (taken_apart(array, count) for array in rows)
-    width = transition[0].shape[-1]
+    edges, width = transition[0].shape[-1], source[0].shape[-2]
     past = jnp.concatenate([transition[0], source[0]], axis=-2)
     marks, lines = [mark[0]], [[gating[0]]]
     for row in range(1, count):
-        passed, read = jnp.split(matmul(past, jnp.concatenate([transition[row], mark[row]], axis=-1)), [width], axis=-1)
-        entering, *before = jnp.split(read, 1 + row, axis=-2)
+        passed, read = jnp.split(matmul(past, jnp.concatenate([transition[row], mark[row]], axis=-1)), [edges], axis=-1)
+        entering, *before = jnp.split(read, [edges + width * k for k in range(row)], axis=-2)
         marks.append(entering)
         lines.append([*before, gating[row]])
         past = jnp.concatenate([passed, source[row]], axis=-2)
-    whole, *written = jnp.split(past, 1 + count, axis=-2)
+    whole, *written = jnp.split(past, [edges + width * k for k in range(count)], axis=-2)
     return Joined(whole, written, marks, lines)
 
 
