@@ -59,6 +59,7 @@ PAIRS = (
     Pair("delta D-14x14", "std:plstm/image_delta", "std:plstm/image_d", SQUARE, 2.5),
     Pair("delta P-14x14", OVERWRITING_P, "std:plstm/image_p", SQUARE, 2.5),
     Pair("delta chain-4096", "std:chain/deltanet", "std:plstm/chain", {"time": 4096, "heads": 4}, 1.5),
+    Pair("mlstm chain-4096", "std:chain/mlstm", "std:plstm/chain", {"time": 4096, "heads": 4}, 1.5),
 )
 
 

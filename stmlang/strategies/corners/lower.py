@@ -20,6 +20,7 @@ sense along y alone `B` (see `stretches`), and the values are weighed once for a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, cast
 
@@ -30,13 +31,14 @@ from jaxtyping import Array, Bool, Float
 
 from stmlang.cost.lines import Lines, lines_of
 from stmlang.lower.adapters import direction_by_direction
-from stmlang.lower.contractions import contract
+from stmlang.lower.contractions import contract, times_transposed, transposed_times
 from stmlang.lower.mesh_axes import alike
 from stmlang.lower.node_gates import AtPort, Erasure, LocalGates, NodeGates, Values
 from stmlang.lower.node_walk import walked
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import STATE_AXES, Operands, flip
 from stmlang.lower.strategy import Call, Lowering, LoweringContext, Result, Tables, no_tables
+from stmlang.strategies.corners.senses import scores_of_senses
 from stmlang.strategies.corners.settings import Columns
 from stmlang.strategies.corners.stretches import Merged, Numbers, pairs_in_columns, pairs_in_lines, stretches
 
@@ -120,13 +122,13 @@ def _outputs(context: LoweringContext, tables: Tables, operands: Operands) -> Fl
     by_value = any("value" in scan.gate(name).indices for name in ("source", "transition", "mark", "direct"))
     columns = cast(Columns, context.settings).columns
 
-    def of_directions(numbers: Sequence[int]) -> Array:
-        group, spread = _spread(
-            [senses[number] for number in numbers], [jnp.take(gate, jnp.asarray(numbers), 3) for gate in gates]
-        )
+    def of_directions(numbers: range) -> Array:
+        ours = [lax.slice_in_dim(gate, numbers[0], numbers[-1] + 1, axis=3) for gate in gates]
+        group, spread = _spread([senses[number] for number in numbers], ours)
         return _attended(columns, by_value, group, Partings(*tables), spread, inputs)
 
-    together = [range(len(senses))] if scan.combine == "sum" else [[number] for number in range(len(senses))]
+    every = range(len(senses))
+    together = [every] if scan.combine == "sum" else [every[number : number + 1] for number in every]
     outputs = jnp.stack([of_directions(numbers) for numbers in together])
     return outputs if first == 1 else jnp.swapaxes(outputs, 2, 3)
 
@@ -245,7 +247,9 @@ def _transposed(arrays: Sequence[Array]) -> list[Array]:
 def _in_lines_by_key(parting: Array, targets: Sequence[Merged], sources: Sequence[Merged], inputs: Inputs) -> Array:
     """What nodes read of their own lines, whose places lie on the third axis."""
     levels = enumerate(zip(targets, sources, strict=True))
-    scores = [_parted(contract("hltdi,hlsdi->hlts", target, source), parting, level) for level, (target, source) in levels]
+    scores = [
+        _parted(times_transposed(_one_index(target), _one_index(source)), parting, level) for level, (target, source) in levels
+    ]
     return contract("hlts,hlsv->hltv", sum(scores[1:], start=scores[0]), inputs.value)
 
 
@@ -256,6 +260,11 @@ def _in_lines_by_value(parting: Array, targets: Sequence[Merged], sources: Seque
         target * contract("hlts,hlsdi->hltdi", _parted(scores, parting, level), source) for level, (target, source) in levels
     ]
     return jnp.sum(sum(read[1:], start=read[0]), -2)
+
+
+def _one_index(array: Array) -> Array:
+    """`(..., sense, index)` with both as one, over which products sum."""
+    return array.reshape(*array.shape[:-2], -1)
 
 
 def _parted(scores: Array, parting: Array, level: int) -> Array:
@@ -277,13 +286,13 @@ def _behind_corners(
 ) -> Float[Array, "head y x value"]:
     """What nodes read of others that are neither in their line nor in their column, so many columns at a time. Where that is
     not all of them, training makes again what it had of each."""
-    size, read = inputs.query.shape[2], _behind_by_value if by_value else _behind_by_key
+    size, read = inputs.query.shape[2], partial(_behind_by_value, senses) if by_value else _behind_by_key
 
     def behind(block: tuple[Sequence[Array], Sequence[Array], Sequence[Array], Array, Array]) -> Array:
         turning, going, targets, query, along = block
         turned = pairs_in_lines(walks.leaving, turning, jnp.abs(along)[:, None, :, None])
         passed = pairs_in_columns(targets, going, jnp.abs(partings.down).T[:, None, None, :, None])
-        return read(senses, Corners(turned, passed, query, partings.down.T > 0, along > 0), inputs)
+        return read(Corners(turned, passed, query, partings.down.T > 0, along > 0), inputs)
 
     whole = (walks.turning, walks.going, walks.read, inputs.query)
     if columns >= size:
@@ -303,11 +312,14 @@ def _behind_corners(
     return lax.slice_in_dim(outputs.reshape(*outputs.shape[:2], -1, outputs.shape[-1]), 0, size, axis=2)
 
 
-def _behind_by_key(senses: Senses, corners: Corners, inputs: Inputs) -> Float[Array, "head y x value"]:
-    met = contract("hyxdsi,hyxati->hyxdsat", corners.turned, corners.behind)
-    met = _of_sense(senses.down, corners.below[:, None, None, None], met, 3)
-    scores = _of_sense(senses.along, corners.ahead[:, :, None], met, 4)
-    return contract("hyxst,hysv->htxv", scores, inputs.value)
+def _behind_by_key(corners: Corners, inputs: Inputs) -> Float[Array, "head y x value"]:
+    sources, targets = (array.reshape(*array.shape[:3], -1, array.shape[-1]) for array in (corners.turned, corners.behind))
+    met = times_transposed(sources, targets).reshape(*corners.turned.shape[:-1], *corners.behind.shape[3:-1])
+    scores = scores_of_senses(met, corners.below, corners.ahead)
+    heads, lines, places, columns, targets_of_column = scores.shape
+    scores = scores.reshape(heads, lines * places, columns * targets_of_column)
+    read = transposed_times(scores, inputs.value.reshape(heads, lines * places, -1))
+    return jnp.swapaxes(read.reshape(heads, columns, targets_of_column, -1), 1, 2)
 
 
 def _behind_by_value(senses: Senses, corners: Corners, inputs: Inputs) -> Float[Array, "head y x value"]:
