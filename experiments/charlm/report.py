@@ -84,8 +84,7 @@ def page(results: Sequence[Result], sample: str, settings: Settings, corpus: Cor
         *map(_wrapped, _about(results, settings, corpus)),
         _table(["model", "scan", "parameters", "rate", "validation", "test", "seconds"], map(_row, results)),
         f"![bits of a character on validation, by step]({PAGE}.svg)",
-        "Bits of a character on validation after the last step, by rate:",
-        _table(["model", *(f"{rate:g}" for rate in dict.fromkeys(settings.rates))], map(_rates, results)),
+        *_by_rate(results, settings),
         "## Writing",
         *map(_wrapped, _about_speeds(settings)),
         _table(["model", "state", *(f"behind {context:,}" for context in settings.contexts)], map(_speeds, results)),
@@ -124,7 +123,12 @@ def _about(results: Sequence[Result], settings: Settings, corpus: Corpus) -> lis
     """What the models are, what they learn from, and what the numbers are."""
     training, parts = settings.training, (corpus.train, corpus.validation, corpus.test)
     steps = max(result.chosen.steps for result in results)
-    rates = " and ".join(f"{rate:g}" for rate in dict.fromkeys(settings.rates))
+    rates = list(dict.fromkeys(f"{rate:g}" for rate in settings.rates))
+    chosen = f"""Rates of {" and ".join(rates)} were tried, and each model has the one that is best on {settings.windows} windows of
+        the validation part after the last step; the test part was read once, by that model."""
+    if len(rates) == 1:
+        chosen = f"""The rate is {rates[0]} for all, which may suit one better than another. Validation is on {settings.windows}
+        windows of its part, the test on all of its own, read once."""
     sizes = [result.parameters for result in results]
     missing = [NAMES[model] for model in settings.models if model not in {result.model for result in results}]
     return [
@@ -137,10 +141,8 @@ def _about(results: Sequence[Result], settings: Settings, corpus: Corpus) -> lis
         Perceptrons of the transformer are four times as wide as a character; those of the others are what makes the models
         equal in size: {min(sizes):,} to {max(sizes):,} parameters.""",
         f"""Each is trained with {steps:,} steps of {training.batch} examples of {settings.context} characters,
-        {training.optimizer}, the same examples in the same order, from one seed, {training.seed}. Rates of {rates} were tried,
-        and each model has the one that is best on {settings.windows} windows of the validation part after the last step; the
-        test part was read once, by that model. A budget this small says which model learns fast, not which is the best in the
-        end.""",
+        {training.optimizer}, the same examples in the same order, from one seed, {training.seed}. {chosen}
+        A budget this small says which model learns fast, not which is the best in the end.""",
         f"""Bits of a character are over windows of {settings.context}, each from nothing on, so that a character is predicted
         from {settings.context / 2:.0f} before it on average, by attention as well as by a scan. Seconds are those of training
         at the chosen rate, compilation among them, on {settings.machine}.""",
@@ -154,8 +156,8 @@ def _about_speeds(settings: Settings) -> list[str]:
         context is read first, {PIECE} characters at once, then {settings.timed} more are written in one compiled loop. The time
         is that of the loop, the best of {REPEATS}, on {settings.machine}. A scan keeps the same numbers behind any context
         (`state`, those of all layers); the transformer keeps keys and values, {2 * settings.depth * settings.dim} numbers a
-        character, in a cache with room for the context and what is written. Its step is XLA's attention of one query to all of
-        the cache, which the loop over layers copies besides: a kernel written for it would be faster."""
+        character, in a cache with room for the context and what is written, which a step reads where it lies, as far as there
+        are characters, and writes its own behind: the compiled loop has no copy of it."""
     ]
 
 
@@ -164,6 +166,13 @@ def _row(result: Result) -> list[str]:
     spec = f"`{SPECS[result.model]}`" if result.model in SPECS else "softmax attention"
     numbers = [f"{result.parameters:,}", f"{chosen.rate:g}", f"{chosen.validation:.3f}", f"{result.test:.3f}"]
     return [NAMES[result.model], spec, *numbers, f"{chosen.seconds:,.0f}"]
+
+
+def _by_rate(results: Sequence[Result], settings: Settings) -> list[str]:
+    """What each rate came to, where there are several."""
+    rates = list(dict.fromkeys(f"{rate:g}" for rate in settings.rates))
+    said = "Bits of a character on validation after the last step, by rate:"
+    return [said, _table(["model", *rates], map(_rates, results))] if len(rates) > 1 else []
 
 
 def _rates(result: Result) -> list[str]:

@@ -16,7 +16,7 @@ from stmlang.models.sequence.generate import written
 
 PIECE = 512
 """Characters of a text that are read at once."""
-REPEATS = 3
+REPEATS = 10
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ TURN = """
 """
 ROTATION = f"""
 # pLSTM with state tracking on sequences, its transition the product of two Householder matrices.
-scan rotation(heads = 4, key = 8, value = 8, track = 3) on chain(time) {{
-    source[track] = relu(linear(x, bias = 0.1))
-    direct        = sigmoid(linear(x, bias = -6))
+scan rotation(heads = 4, key = 8, value = 8, track = 3, writes = 1) on chain(time) {{
+    source[track, write] = relu(linear(x, bias = 0.1))
+    direct[write]        = sigmoid(linear(x, bias = -6))
 {TURN}
     transition[track, track'] = turn[track, track']
     mark[track]               = sum(look[track'] * turn[track', track], over = track')
@@ -49,9 +49,9 @@ GRID_ROTATION = f"""
 # The same on grids, in distribution mode: one path between two nodes, first along `cols`, then along `rows`.
 topology image = grid(rows, cols)
 
-scan rotation(heads = 4, key = 8, value = 8, track = 3) on image {{
-    source[out, track] = relu(linear(x, bias = 0.1))
-    direct             = sigmoid(linear(x, bias = -6))
+scan rotation(heads = 4, key = 8, value = 8, track = 3, writes = 1) on image {{
+    source[out, track, write] = relu(linear(x, bias = 0.1))
+    direct[write]             = sigmoid(linear(x, bias = -6))
 {TURN}
     transition[out, in, track, track']               = turn[track, track']
     transition[out = cols, in = rows, track, track'] = 0
@@ -105,19 +105,20 @@ class Joint(eqx.Module):
         return self.norm(h.reshape(*h.shape[:-2], -1)).reshape(h.shape)
 
 
-def scan(model: Model, on: Form, heads: int, width: int) -> Any:
-    """The scan of a model, on chains or grids of any size."""
+def scan(model: Model, on: Form, heads: int, width: int, writes: int = 1) -> Any:
+    """The scan of a model, on chains or grids of any size; a node of `rotation` has so many `writes`. With one a head reads one
+    number, a coordinate of a turned vector; with three it reads a row of the rotation itself."""
     sizes: dict[str, Any] = {"heads": heads, "key": width, "value": width}
     if model == "reflection":
         sizes |= {"track": TRACKS, "writes": 1, "reads": 1}  # one of each, as the others have
     if model == "rotation":
-        sizes |= {"track": TRACKS}
+        sizes |= {"track": TRACKS, "writes": writes}
     return stmlang.compile(SPECS[model, on], **sizes)
 
 
 def made(run: Run, order: int) -> LanguageModel:
     """A new network for words in a group of `order` elements: logits of the product at each node."""
-    op = scan(run.model, form(run.problem), run.heads, run.width)
+    op = scan(run.model, form(run.problem), run.heads, run.width, run.writes)
     mixers: dict[Model, Callable[[Any], Any]] = {
         "gla": lambda key: GLA(op, run.dim, key=key),
         "gated_deltanet": lambda key: DeltaNet(op, run.dim, key=key),

@@ -45,6 +45,7 @@ class Settings:
     depth: Annotated[int, Doc("layers of a scan and a perceptron")] = 1
     heads: Annotated[int, Doc("scans side by side in a layer")] = 4
     width: Annotated[int, Doc("numbers in a key and in a value of a head")] = 8
+    writes: Annotated[int, Doc("keys and values that a node of `rotation` writes")] = 1
     growing: Annotated[bool, Doc("words as long as the products that are asked for, and the more of them the shorter")] = False
     report: Annotated[Path | None, Doc("file that gets the page as well")] = None
 
@@ -60,7 +61,10 @@ class Settings:
             "--side must be at least 2": self.side >= 2,
             "--sides must be at least 2": len(self.sides) > 0 and min(self.sides) >= 2,
             "--count must be at least 1": self.count >= 1,
-            "--dim, --depth, --heads and --width must be at least 1": min(self.dim, self.depth, self.heads, self.width) >= 1,
+            "--dim, --depth, --heads, --width and --writes must be at least 1": min(
+                self.dim, self.depth, self.heads, self.width, self.writes
+            )
+            >= 1,
             "--devices must be 1": self.training.devices == 1,
         }
         return [fault for fault, holds in checks.items() if not holds]
@@ -91,7 +95,8 @@ class Settings:
         seed = (self.training.seed + number) % SEEDS
         training = replace(self.training, steps=self.steps, seed=seed, out=self.training.out / problem / f"{model}-{seed}")
         size = self.length if form(problem) == "chain" else self.side
-        return Run(training, model, problem, size, self.dim, self.depth, self.heads, self.width, self.growing)
+        sizes = (size, self.dim, self.depth, self.heads, self.width, self.writes)
+        return Run(training, model, problem, *sizes, self.growing)
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class Run:
     depth: int
     heads: int
     width: int
+    writes: int
     growing: bool
 
     @property

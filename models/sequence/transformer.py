@@ -23,7 +23,7 @@ from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.signature import call_error, widest
 
 BASE = 10_000.0
-PIECE = 1024
+PIECE = 256
 """Nodes of a cache that are read at once: few enough to stay near the processor, enough to outweigh a turn of the loop."""
 
 

@@ -226,6 +226,9 @@ def test_the_page_is_that_of_what_is_done(tmp_path: Path) -> None:
         assert line in written
     assert "Not on the page yet: softmax transformer, mLSTM, Mamba-2, DeltaNet, pLSTM." in " ".join(written.split())
     assert "20 steps of 8 examples of 128 characters" in " ".join(written.split())
+    single = page([result], "", replace(settings, rates=(0.1,)), Corpus("ab", "", numbers, numbers, numbers))
+    assert ("Rates of 0.1 and 0.2 were tried" in " ".join(written.split()), "by rate:" in written) == (True, True)
+    assert ("The rate is 0.1 for all" in " ".join(single.split()), "by rate:" in single) == (True, False)
 
 
 def test_the_page_in_the_documents_is_of_this_study() -> None:

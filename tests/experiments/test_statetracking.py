@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,9 +110,10 @@ def test_words_grow_with_the_products_that_are_asked_for() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_no_transition_grows(model: Model) -> None:
-    assert scan(model, "chain", 2, 4).at((9,)).facts.verdict.kind.startswith("proved")
+    """However many writes a node of `rotation` has."""
+    assert scan(model, "chain", 2, 4, writes=3).at((9,)).facts.verdict.kind.startswith("proved")
     if model in ON_GRIDS:
-        assert scan(model, "grid", 2, 4).at((3, 4)).facts.verdict.kind.startswith("proved")
+        assert scan(model, "grid", 2, 4, writes=3).at((3, 4)).facts.verdict.kind.startswith("proved")
 
 
 def test_models_are_those_of_the_specs() -> None:
@@ -143,6 +145,10 @@ def test_command_line() -> None:
     ]
     assert "--problems a5 s3-grid --models gla rotation" in command(settings)
     assert parse(command(settings).split()[3:]) == settings
+    written = parse(["--problems", "a5", "--models", "rotation", "--writes", "3"])
+    assert {run.writes for run in written.runs("a5")} == {3}
+    assert "a node of `rotation` writes 3 times" in page([], written)
+    assert "writes" not in page([], settings).split("differ in")[0]
 
 
 @pytest.mark.parametrize(
@@ -155,6 +161,7 @@ def test_command_line() -> None:
         ["--tests", "0"],
         ["--sides", "1"],
         ["--dim", "0"],
+        ["--writes", "0"],
         ["--devices", "2"],
         ["--steps", "x"],
     ],
@@ -237,10 +244,12 @@ def test_rotations_learn_what_decays_do_not(tmp_path: Path) -> None:
 
 
 def test_the_page_in_the_documents_is_of_this_study() -> None:
-    """Its command is one that there is, and its tables have the rows that the command trains."""
+    """Its commands are such as there are, and the tables behind each have the rows that it trains."""
     text = (ROOT / "docs" / "results" / "statetracking.md").read_text()
-    line = next(line for line in text.splitlines() if line.startswith("    python -m "))
-    settings = parse(line.split()[3:])
-    for problem in settings.problems:
-        for trained in settings.runs(problem):
-            assert f"| {trained.model} | {trained.training.seed} |" in text
+    _, *parts = re.split(r"^    (?=python -m )", text, flags=re.MULTILINE)
+    assert parts
+    for part in parts:
+        settings = parse(part.splitlines()[0].split()[3:])
+        for problem in settings.problems:
+            for trained in settings.runs(problem):
+                assert f"| {trained.model} | {trained.training.seed} |" in part
