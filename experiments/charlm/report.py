@@ -124,11 +124,11 @@ def _about(results: Sequence[Result], settings: Settings, corpus: Corpus) -> lis
     training, parts = settings.training, (corpus.train, corpus.validation, corpus.test)
     steps = max(result.chosen.steps for result in results)
     rates = list(dict.fromkeys(f"{rate:g}" for rate in settings.rates))
-    chosen = f"""Rates of {" and ".join(rates)} were tried, and each model has the one that is best on {settings.windows} windows of
-        the validation part after the last step; the test part was read once, by that model."""
+    chosen = f"""Rates of {" and ".join(rates)} were tried, and each model has the one that is best on {settings.windows}
+    windows of the validation part after the last step; the test part was read once, by that model."""
     if len(rates) == 1:
         chosen = f"""The rate is {rates[0]} for all, which may suit one better than another. Validation is on {settings.windows}
-        windows of its part, the test on all of its own, read once."""
+        windows of its part, the test on all of its own."""
     sizes = [result.parameters for result in results]
     missing = [NAMES[model] for model in settings.models if model not in {result.model for result in results}]
     return [

@@ -31,11 +31,12 @@ TOLD: dict[Name, str] = {
     "s3": """An earlier form of `rotation`, whose sources were sigmoids and never zero, was tested on the words of S3 along
     chains from seeds 10 to 12: 58%, 99% and 33% of all products at 512 were right. Therefore sources may be zero now, which was
     tried from seeds 1 and 2 at the length of training before anything else.""",
-    "a5": """A5 has 3,600 products of two elements, and a model has to know them before longer ones teach it anything: hence many
-    short words first (`--growing`). With one write a node `rotation` was right on 59% of the products of up to fourteen at step
-    1,050 of 1,600: a head then reads one number, a coordinate of a vector that it has turned, and five dozen rotations have to
-    be told apart by a few such. With three (`--writes 3`) it reads a row of the rotation itself, and the logits of all elements
-    are linear in those. That, 8 heads and 64 features were settled from other seeds.""",
+    "a5": """A5 has 3,600 products of two elements, and a model has to know them before longer ones teach it anything: hence
+    many short words first (`--growing`). With one write a node `rotation` was right on 59% of the products of up to
+    fourteen at step 1,050 of 1,600: a head then reads one number, a coordinate of a vector that it has turned, and
+    five dozen rotations have to be told apart by a few such. With three (`--writes 3`) it reads a row of the
+    rotation itself, and the logits of all elements are linear in those. That, 8 heads and 64 features were settled
+    from other seeds.""",
 }
 """What was tried before the numbers of a page, by group."""
 
@@ -87,7 +88,7 @@ def _about(settings: Settings) -> list[str]:
         {GROWING if settings.growing else ""}""",
         f"""Models are an embedding, {"one layer" if depth == 1 else f"{depth} layers"} of a scan and a perceptron, and a
         head, {settings.dim} features wide, with {settings.heads} heads of {settings.width}x{settings.width} numbers, or three
-        tracks of them{'' if settings.writes == 1 else f", to which a node of `rotation` writes {settings.writes} times"}.
+        tracks of them{"" if settings.writes == 1 else f", to which a node of `rotation` writes {settings.writes} times"}.
         They differ in the transition, and in what its paper has around it: the convolution and the norm of
         Gated DeltaNet, the gate of GLA. The specs of `deltaproduct` and `rotation` are in
         `experiments/statetracking/models.py`.""",

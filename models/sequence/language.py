@@ -28,11 +28,11 @@ MakeMixer = Callable[[PRNGKeyArray], Any]
 
 @runtime_checkable
 class Appending(Protocol):
-    """A mixer that reads its states as they are and adds to their end: `Attention`. A loop over layers that takes states apart
-    and puts the next ones together would copy them whole for every token.
+    """A mixer that reads its states as they are and adds to their end: `Attention`. A loop over layers that takes them
+    apart and puts the next ones together would copy them whole for every token.
 
-    `mixer.read(states, layer, x)`, `x: (time, dim)`, is `prefill` on one layer's state of all, which are stacked, and gives what
-    is added in place of the next state; `mixer.appended(states, entries)` adds the entries of all layers, stacked alike.
+    `mixer.read(states, layer, x)`, `x: (time, dim)`, is `prefill` on one layer's state of all, which are stacked, and gives
+    what is added in place of the next state; `mixer.appended(states, entries)` adds the entries of all layers, stacked alike.
     """
 
     def read(self, states: Any, layer: Array, x: Array, /) -> tuple[Array, Any]: ...

@@ -95,7 +95,7 @@ class Attention(eqx.Module):
         return KeyValues(empty, empty, jnp.zeros((), jnp.int32))
 
     def prefill(self, state: KeyValues, x: Float[Array, "time dim"]) -> tuple[Float[Array, "time dim"], KeyValues]:
-        """Many nodes at once, behind those in the cache. It has no gradient in reverse mode: training is for whole sequences."""
+        """Many nodes at once, behind those in the cache. It has no gradient in reverse mode: whole sequences train."""
         caches = KeyValues(*(array[None] for array in state))
         y, new = self.read(caches, jnp.int32(0), x)
         keys, values, length = self.appended(caches, Entries(new.keys[None], new.values[None]))
@@ -143,9 +143,7 @@ class Attention(eqx.Module):
         return self.out(joined(jnp.swapaxes(sums.values / sums.total[..., None], 0, 1)).astype(dtype))
 
 
-def _among(
-    q: Float[Array, "time head width"], k: Float[Array, "time head width"], v: Float[Array, "time head width"]
-) -> Sums:
+def _among(q: Float[Array, "time head width"], k: Float[Array, "time head width"], v: Float[Array, "time head width"]) -> Sums:
     """Attention of nodes to themselves and those before them."""
     earlier = jnp.tri(q.shape[0], dtype=bool)
     logits = jnp.where(earlier[None], _logits("thw,shw->hts", q, k), -jnp.inf)

@@ -178,10 +178,8 @@ def test_caches_are_read_in_pieces(room: int, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_cache_is_written_where_it_lies() -> None:
     """The compiled loop that writes tokens has no copy of the cache of all layers, nor of one layer's."""
-    room = 1531
-    net = LanguageModel(
-        lambda key: Attention(DIM, heads=2, context=room, key=key), vocabulary=5, dim=DIM, depth=3, hidden=4, key=jax.random.key(0)
-    )
+    room, sizes = 1531, {"vocabulary": 5, "dim": DIM, "depth": 3, "hidden": 4}
+    net = LanguageModel(lambda key: Attention(DIM, heads=2, context=room, key=key), **sizes, key=jax.random.key(0))
 
     def tokens(net: LanguageModel, state: Any, logits: jax.Array) -> Any:
         return written(net, state, logits, 7, temperature=0.0, key=jax.random.key(0))
