@@ -41,8 +41,8 @@ def made(model: Model, settings: Settings, key: PRNGKeyArray) -> ImageModel:
     }
     if model == "vit":
         return vit(settings.dim, layer_scale=1.0, **common)
-    gates = {"start": "open", "gain": settings.gain, "reads": settings.reads}
-    return plstm_vis(settings.dim, **{**common, **gates, **VARIANTS[model]})
+    switches: dict[str, Any] = {**common, "start": "open", "gain": settings.gain, "reads": settings.reads, **VARIANTS[model]}
+    return plstm_vis(settings.dim, **switches)
 
 
 def scans(model: ImageModel) -> list[ChainScan]:

@@ -181,13 +181,14 @@ def _recipe(outcome: Outcome) -> str:
     alone = (
         f" Rows without a deviation are of seed {first} alone, at the rate of pLSTM." if others and settings.ablations else ""
     )
+    read = "all features" if settings.reads == "all" else "a share of the features of their own"
     text = (
         f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; {settings.depth} layers of "
         f"{settings.dim} features and {settings.heads} heads. The rate of a model {chosen} test scenes, {settings.test:,} of "
         f"each size, took no part, and there are {settings.validation:,} validation scenes of each. Weights are those after "
-        f"the last step. {seeds}{alone} Gates start half open (biases of sources and marks 0, of direct terms -2), but for the "
-        "row that says otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve "
-        "layers of 192 features. All runs here together trained for "
+        f"the last step. {seeds}{alone} Gates read {read}, and start half open (biases of sources and marks 0, of direct terms "
+        "-2), but for the row that says otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and "
+        "384x384 and twelve layers of 192 features. All runs here together trained for "
         f"{sum(result.seconds for result in outcome.results) / 60:.0f} minutes."
     )
     return "## Models\n\n" + fill(text, WIDTH, break_on_hyphens=False)
