@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,11 +33,12 @@ import numpy as np
 import stmlang
 from benchmarks.compile_time import machine
 from stmlang.ending import start
-from stmlang.experiments.folds.graphs import evaluated
 from stmlang.experiments.folds.memory import keep_freed_memory
+from stmlang.experiments.training.optimizers import optimizer
+from stmlang.experiments.training.state import beginning, split, stepper
 from stmlang.experiments.tudataset.data import folds, load
 from stmlang.experiments.tudataset.settings import Entry, Model, Settings
-from stmlang.experiments.tudataset.study import folder, trainer
+from stmlang.experiments.tudataset.study import folder, learner
 from stmlang.graph import Batch, batch, from_edges
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers.d8 import read_flow
@@ -181,16 +183,23 @@ def epoch(name: str, settings: Settings, model: Model) -> dict[str, Any]:
     """Seconds by the clock and of the processors in the second epoch of a model's training on the first fold, judging included,
     and in the first one, which compiles."""
     graphs = load(folder(name, settings), name)
-    splits = folds(graphs, settings)
-    entry = Entry(model, None if model == "plstm" else 4)
-    training = trainer(entry, graphs, splits, settings)
-    state, spent = training.start(splits[0]), list[tuple[float, float]]()
-    for _ in range(2):
+    fold, *_ = splits = folds(graphs, settings)
+    entry, training = Entry(model, None if model == "plstm" else 4), settings.training
+    learning, spent = learner(entry, graphs, splits, settings), list[tuple[float, float]]()
+    task = learning.task(fold, training)
+    assert task.validation is not None
+    learned, fixed = split(learning.start(fold, training))
+    steps = task.source.steps_an_epoch
+    chosen = optimizer(training, 2 * steps, learned, task.decays)
+    step, state = stepper(task.loss, fixed, chosen, training), beginning(learned, chosen, training, best=False)
+    for number in range(2):
         start = time.perf_counter(), time.process_time()
-        state = training.epoch(state, splits[0])
+        for place in range(steps):
+            state, _ = step(state, task.source.batch(number * steps + place), jax.random.key(0))
+        task.validation.measure(eqx.combine(state.learned, fixed))
         spent.append((time.perf_counter() - start[0], time.process_time() - start[1]))
     (first, _), (seconds, processor_seconds) = spent
-    counts = {"graphs": len(splits[0].train), "judged": len(evaluated(splits[0])), "programs": training.programs}
+    counts = {"graphs": len(fold.train), "judged": len(fold.validation) + len(fold.test)}
     return {"model": str(entry), **counts, "first": first, "seconds": seconds, "processor_seconds": processor_seconds}
 
 
@@ -202,7 +211,7 @@ def epochs(sets: Path, name: str) -> list[dict[str, Any]]:
     for row in rows:
         print(
             "{model:8}{graphs:,} graphs, {judged} judged: {seconds:.2f} s, {processor_seconds:.2f} s of processors; "
-            "first epoch {first:.1f} s, {programs} programs".format(**row)
+            "first epoch {first:.1f} s".format(**row)
         )
     gin, plstm = rows
     ratios = (plstm[what] / gin[what] for what in ("seconds", "processor_seconds"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stmlang.experiments.folds.errors import StudyError
+from stmlang.experiments.training.errors import TrainingError
 from stmlang.graph.incidence import rows
 from stmlang.graph.levels import topological_order
 from stmlang.graph.readers import Netlist
@@ -82,7 +82,7 @@ class Builder:
 def aig_of(netlist: Netlist, name: str) -> AIG:
     """The circuit `name` as an and-inverter graph; nodes of which no input of it says anything are left out.
 
-    Raises StudyError for a gate whose function is not known.
+    Raises TrainingError for a gate whose function is not known.
     """
     dag, builder = netlist.dag, Builder()
     entering = rows(dag.head, dag.node_count)
@@ -96,6 +96,8 @@ def aig_of(netlist: Netlist, name: str) -> AIG:
         new_literal = builder.gate(kind, [literal[int(dag.tail[edge])] ^ int(netlist.inverted[edge]) for edge in edges[node]])
         if new_literal is None:
             help = "take AND, NAND, OR, NOR, XOR, XNOR, and NOT or BUF of one signal, or leave the circuit out"
-            raise StudyError(f"circuit {name} has a gate {kind} of {len(edges[node])} signals, which has no meaning here", help)
+            raise TrainingError(
+                f"circuit {name} has a gate {kind} of {len(edges[node])} signals, which has no meaning here", help
+            )
         literal[node] = new_literal
     return AIG(tuple(builder.gates))

@@ -12,8 +12,8 @@ from stmlang.experiments.circuits.aig import aig_of
 from stmlang.experiments.circuits.cones import Cone, cones
 from stmlang.experiments.circuits.probability import EXACT_INPUTS, as_if_independent, probabilities
 from stmlang.experiments.circuits.settings import FOLDS, Settings
-from stmlang.experiments.folds.errors import StudyError
 from stmlang.experiments.folds.graphs import Fold
+from stmlang.experiments.training.errors import TrainingError
 from stmlang.graph import DAG
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.readers import read_netlist
@@ -57,7 +57,7 @@ def graph_of(cone: Cone) -> DAG:
 def load(settings: Settings) -> Cones:
     """The sub-circuits of all circuits in the data folder, in the order of their names. The same form occurs once only.
 
-    Raises SpecError for a file that cannot be read, StudyError where there are too few circuits.
+    Raises SpecError for a file that cannot be read, TrainingError where there are too few circuits.
     """
     seen: set[int] = set()
     names: list[str] = []
@@ -75,7 +75,7 @@ def load(settings: Settings) -> Cones:
         message = (
             f"{settings.data} holds {len(names)} circuits with {settings.least} gates before one, too few for {FOLDS} parts"
         )
-        raise StudyError(message, f"give a folder with BENCH or AIGER files, {', '.join(SUFFIXES)}: `--data`")
+        raise TrainingError(message, f"give a folder with BENCH or AIGER files, {', '.join(SUFFIXES)}: `--data`")
     random = np.random.default_rng([settings.split, 1])
     return Cones(
         circuits=tuple(names),

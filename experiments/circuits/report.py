@@ -14,9 +14,10 @@ from stmlang.draw.picture import INK
 from stmlang.experiments.circuits.data import Cones
 from stmlang.experiments.circuits.probability import EXACT_INPUTS, WORDS
 from stmlang.experiments.circuits.settings import BANDS, FOLDS, MODELS, RATES, Settings
-from stmlang.experiments.circuits.task import Epoch, Errors
+from stmlang.experiments.circuits.task import Errors, band_names
 from stmlang.experiments.folds import figures
 from stmlang.experiments.folds.kept import Result, keep_files
+from stmlang.experiments.training.settings import as_json as as_plain
 
 PAGE = "circuits"
 NAMES = {
@@ -38,21 +39,13 @@ class Outcome:
 
     data: Cones
     simple: Mapping[str, Sequence[Errors]]
-    models: dict[str, Sequence[Result[Epoch]]]
+    models: dict[str, Sequence[Result]]
 
     @property
     def rows(self) -> dict[str, list[Errors]]:
         """The test errors of everything, fold by fold, of models at the epoch with the least error on validation circuits."""
-        tests = {
-            model: [Errors(result.best.test, tuple(result.best.bands)) for result in results]
-            for model, results in self.models.items()
-        }
+        tests = {model: [Errors.measured(result.best) for result in results] for model, results in self.models.items()}
         return {**{name: list(errors) for name, errors in self.simple.items()}, **tests}
-
-
-def band_names() -> list[str]:
-    """Of levels, as they stand in the table."""
-    return [f"{first}+" if last is None else f"{first}-{last}" for first, last in BANDS]
 
 
 def band_means(errors: Sequence[Errors]) -> list[float | None]:
@@ -68,7 +61,7 @@ def write(outcome: Outcome, settings: Settings) -> None:
     well."""
     files = {f"{PAGE}.md": page(outcome, settings), f"{PAGE}.svg": figure(outcome)}
     numbers = {f"{PAGE}.json": json.dumps(as_json(outcome, settings), indent=1) + "\n"}
-    for folder, content in ((settings.out, {**files, **numbers}), (settings.page, files)):
+    for folder, content in ((settings.training.out, {**files, **numbers}), (settings.page, files)):
         if folder is not None:
             keep_files(folder, content)
 
@@ -83,7 +76,7 @@ def as_json(outcome: Outcome, settings: Settings) -> dict[str, Any]:
         name: {**models.get(name, {}), "bands": band_means(errors), "folds": [asdict(fold) for fold in errors]}
         for name, errors in outcome.rows.items()
     }
-    return {"settings": settings.deciding, "circuits": outcome.data.circuits, "cones": len(outcome.data), "rows": rows}
+    return {"settings": as_plain(settings), "circuits": outcome.data.circuits, "cones": len(outcome.data), "rows": rows}
 
 
 def page(outcome: Outcome, settings: Settings) -> str:
@@ -121,10 +114,11 @@ def _about(cones: Cones, settings: Settings) -> str:
 def _notes(settings: Settings) -> str:
     """How the numbers came about."""
     rounds = "; ".join(f"{settings.of(model).depth} in {NAMES[model]}" for model in MODELS if model != "plstm")
+    epochs = settings.training.epochs
     counted = "all five folds" if settings.folds == FOLDS else f"{settings.folds} of five folds"
     return (
         "Mean absolute error over the gates of circuits that no model has learned from, mean and deviation over\n"
-        f"{counted}; then by level of the gate, the mean over folds. Of {settings.epochs} epochs the one with the least\n"
+        f"{counted}; then by level of the gate, the mean over folds. Of {epochs} epochs the one with the least\n"
         "error on validation circuits counts, and no circuit stands in two parts of a fold.\n\n"
         f"pLSTM has {2 * settings.pairs} layers, each along the edges and against them. The networks have rounds\n"
         "of messages over edges in both senses, and as many features as bring them to its size:\n"
@@ -133,7 +127,7 @@ def _notes(settings: Settings) -> str:
         "connections of circuits only.\n\n"
         "The validation circuits of the first fold, which the second one tests, chose eight heads for pLSTM out of 2, 4 and\n"
         "8, for each network 4 or 8 rounds, and for each model one of the rates 0.002 and 0.005:\n"
-        f"{settings.rate}, and {', '.join(f'{NAMES[model]} {rate}' for model, rate in RATES.items())}."
+        f"{settings.training.rate}, and {', '.join(f'{NAMES[model]} {rate}' for model, rate in RATES.items())}."
     )
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from typing_extensions import Doc
+
+from stmlang.experiments.folds.own import Own, own
+from stmlang.experiments.training.settings import Training
 
 Model = Literal["plstm", "gin", "gine", "mpnn"]
 MODELS: tuple[Model, ...] = get_args(Model)
@@ -19,50 +24,70 @@ DEPTHS: dict[Model, int] = {"gin": 4, "gine": 4}
 """Of networks that learn better with another number of rounds than the rest. Of 4 and 8 rounds, and of the rates 0.002 and
 0.005, each network has what has the smallest error on the validation circuits of the first fold, and so has pLSTM of the
 rates."""
+RATE, DEPTH = 5e-3, 8
+"""Those of the rest."""
 
-FREE = ("models", "folds", "out", "page", "data")
+FREE = frozenset({"folds", "page", "data"})
 """Settings that say what is run and where. No number of a fold depends on them."""
+
+TRAINING = Training(
+    epochs=16,
+    batch=8,
+    rate=RATE,
+    warmup=0.125,
+    floor=0.0,
+    b2=0.999,
+    weight_decay=0.01,
+    checkpoint=60.0,
+    out=Path("build/circuits"),
+)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`data` is a folder in which circuits lie, at any depth. `cones` of each circuit are taken, where there are as many, of at
-    least `least` gates and at most `most` nodes; `split` seeds which, and the folds.
+    """`batch` of `training` counts cones. Folds lie in folders of `training.out`."""
 
-    `folds`: how many of the five are run, the first ones. `batch` cones a step; `rate`, `warmup`, `weight_decay` and `clip` are
-    those of `Training`; `seed` is that of parameters and of the order of cones. pLSTM has `dim` features in its stream, `width`
-    numbers for keys and values in each of `heads`, and `pairs` of layers; the networks have `depth` rounds of messages, and as
-    many features as bring them to its size.
-    """
-
-    models: tuple[Model, ...] = MODELS
-    folds: int = FOLDS
-    out: Path = Path("build/circuits")
-    page: Path | None = None
-    data: Path = Path("data")
-    cones: int = 20
-    least: int = 16
-    most: int = 128
-    epochs: int = 16
-    batch: int = 8
-    rate: float = 5e-3
-    warmup: int = 2
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    split: int = 42
-    seed: int = 0
-    dim: int = 48
-    heads: int = 8
-    width: int = 6
-    pairs: int = 2
-    expansion: int = 1
-    depth: int = 8
-
-    def of(self, model: Model) -> Settings:
-        """The settings that a model is trained with."""
-        return replace(self, rate=RATES.get(model, self.rate), depth=DEPTHS.get(model, self.depth))
+    data: Annotated[Path, Doc("folder with circuits, BENCH or AIGER, at any depth")]
+    training: Training = TRAINING
+    models: Annotated[tuple[Model, ...], Doc("which models")] = MODELS
+    folds: Annotated[int, Doc("how many of the five folds, the first ones")] = FOLDS
+    page: Annotated[Path | None, Doc("folder that gets the page and its figure as well")] = None
+    cones: Annotated[int, Doc("sub-circuits of each circuit, where there are as many")] = 20
+    least: Annotated[int, Doc("gates of a sub-circuit at least")] = 16
+    most: Annotated[int, Doc("nodes of a sub-circuit at most")] = 128
+    split: Annotated[int, Doc("seed of the sub-circuits and of the folds")] = 42
+    dim: Annotated[int, Doc("features of pLSTM's stream")] = 48
+    heads: Annotated[int, Doc("heads of a layer of pLSTM")] = 8
+    width: Annotated[int, Doc("numbers in a key and in a value of a head")] = 6
+    pairs: Annotated[int, Doc("pairs of layers of pLSTM, one in P-mode and one in D-mode")] = 2
+    expansion: Annotated[int, Doc("features within a perceptron of pLSTM, in multiples of dim")] = 1
+    depth: Annotated[
+        int, Doc("rounds of messages of the networks, which have as many features as bring them to pLSTM's size")
+    ] = DEPTH
 
     @property
-    def deciding(self) -> dict[str, Any]:
-        """The settings that numbers depend on, as they stand in files of results."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in FREE}
+    def faults(self) -> list[str]:
+        """What is wrong with these settings, in words of the command line."""
+        sizes = (self.cones, self.least, self.dim, self.heads, self.width, self.pairs, self.expansion, self.depth)
+        checks = {
+            "--models must name a model": len(self.models) > 0,
+            f"--folds must be from 1 to {FOLDS}": 1 <= self.folds <= FOLDS,
+            "--split must be from 0 to 2147483647": 0 <= self.split < 2**31,
+            "--cones, --least, --dim, --heads, --width, --pairs, --expansion and --depth must be at least 1": min(sizes) >= 1,
+            "--most must be above --least": self.most > self.least,
+            "--devices must be 1": self.training.devices == 1,
+        }
+        return [fault for fault, holds in checks.items() if not holds]
+
+    def of(self, model: Model) -> Settings:
+        """The settings that a model is trained with: its own rate and rounds, unless others were asked for."""
+        rate, depth = self.training.rate, self.depth
+        rate = RATES.get(model, rate) if rate == RATE else rate
+        depth = DEPTHS.get(model, depth) if depth == DEPTH else depth
+        return replace(self, models=(model,), training=replace(self.training, rate=rate), depth=depth)
+
+    def on(self, model: Model, fold: int) -> Own:
+        """Those of one fold of a model."""
+        one = self.of(model)
+        training = replace(one.training, out=self.training.out / model / f"fold-{fold}")
+        return own(replace(one, training=training), training, FREE)

@@ -16,12 +16,12 @@ from rich.console import Console
 from stmlang.experiments.circuits.data import Cones, folds, load
 from stmlang.experiments.circuits.report import Outcome, write
 from stmlang.experiments.circuits.settings import Model, Settings
-from stmlang.experiments.circuits.task import Epoch, Probability
+from stmlang.experiments.circuits.task import Probability
 from stmlang.experiments.folds.graphs import Fold, covering
-from stmlang.experiments.folds.kept import Place, Result
+from stmlang.experiments.folds.kept import Result
 from stmlang.experiments.folds.models import keyed, plstm
-from stmlang.experiments.folds.study import Crossing, crossed
-from stmlang.experiments.folds.training import Trainer
+from stmlang.experiments.folds.problem import Learner
+from stmlang.experiments.folds.study import Crossing, crossed, refuse_begun
 from stmlang.models.graph.baselines import GNN, Kind
 from stmlang.models.graph.inputs import GraphModel
 
@@ -31,46 +31,52 @@ WIDTHS = range(4, 513, 4)
 
 
 def run(settings: Settings, console: Console) -> Outcome:
-    """Train everything that is not done yet, and write the page and its figure to `settings.out`, anew after each model.
+    """Train everything that is not done yet, and write the page and its figure to `settings.training.out`, anew after each
+    model.
 
-    Raises StudyError and SpecError for what somebody can put right.
+    Raises TrainingError and SpecError for what somebody can put right.
     """
-    settings.out.mkdir(parents=True, exist_ok=True)
+    refuse_begun(settings.training.out, settings.training.resume)
+    settings.training.out.mkdir(parents=True, exist_ok=True)
     dataset = load(settings)
-    task, splits = Probability(dataset), folds(dataset, settings)[: settings.folds]
+    problem, splits = Probability(dataset), folds(dataset, settings)[: settings.folds]
     simple = {
-        "mean": [task.always_the_mean(fold) for fold in splits],
-        "independent": [task.as_if_independent(fold) for fold in splits],
+        "mean": [problem.always_the_mean(fold) for fold in splits],
+        "independent": [problem.as_if_independent(fold) for fold in splits],
     }
     outcome = Outcome(dataset, simple, {})
-    for model in settings.models:
-        outcome.models[model] = trained(model, dataset, settings.of(model), console)
+    for model in dict.fromkeys(settings.models):
+        outcome.models[model] = trained(model, dataset, settings, console)
         write(outcome, settings)
     return outcome
 
 
-def trained(model: Model, dataset: Cones, settings: Settings, console: Console) -> list[Result[Epoch]]:
+def trained(model: Model, dataset: Cones, settings: Settings, console: Console) -> list[Result]:
     """The results of a model, fold by fold, those that are not there trained first."""
 
-    def begin() -> tuple[Trainer[Epoch], list[Fold]]:
+    def begin() -> tuple[Learner, list[Fold]]:
         splits = folds(dataset, settings)
-        room = covering(dataset.dags, splits, settings)
-        return Trainer(maker(model, settings), Probability(dataset), room, settings), splits
+        return learner(model, dataset, splits, settings.of(model)), splits
 
-    def words(results: list[Result[Epoch]]) -> str:
-        tests = np.asarray([result.best.test for result in results])
+    def words(results: list[Result]) -> str:
+        tests = np.asarray([result.best["test"] for result in results])
         return f"test error {tests.mean():.4f} +- {tests.std():.4f} over {len(tests)} folds"
 
     crossing = Crossing(
         name=model,
-        place=Place(settings.out / model, settings, Epoch),
         folds=settings.folds,
+        own=lambda fold: settings.on(model, fold),
         begin=begin,
-        epoch_words=lambda epoch: f"error {epoch.loss:.4f}, validation {epoch.validation:.4f}",
-        best_words=lambda epoch: f"test error {epoch.test:.4f}",
+        best_words=lambda result: f"test error {result.best['test']:.4f}",
         words=words,
     )
     return crossed(crossing, console)
+
+
+def learner(model: Model, dataset: Cones, splits: list[Fold], settings: Settings) -> Learner:
+    """What trains a model, in batches that share one program."""
+    room = covering(dataset.dags, splits, settings.training)
+    return Learner(maker(model, settings), Probability(dataset), room)
 
 
 def maker(model: Model, settings: Settings) -> Callable[[Array], GraphModel]:

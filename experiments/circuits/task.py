@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,27 +33,38 @@ class Errors:
             bands.append(float(inside.mean()) if inside.size else None)
         return cls(float(errors.mean()), tuple(bands))
 
-
-@dataclass(frozen=True)
-class Epoch:
-    """Mean absolute errors: over the gates that the model learned from, while it did; after the epoch over those for validation
-    and those for the test, and of these by band of levels."""
-
-    loss: float
-    validation: float
-    test: float
-    bands: Sequence[float | None]
-
     @property
-    def merit(self) -> float:
-        return -self.validation
+    def measures(self) -> dict[str, float]:
+        """By name; a band without gates has none."""
+        by_band = zip(band_names(), self.bands, strict=True)
+        return {"test": self.mean, **{f"test {name}": error for name, error in by_band if error is not None}}
+
+    @classmethod
+    def measured(cls, measures: Mapping[str, float]) -> Errors:
+        """Of `measures`."""
+        return cls(measures["test"], tuple(measures.get(f"test {name}") for name in band_names()))
+
+
+def band_names() -> list[str]:
+    """Of levels, as they stand in the table."""
+    return [f"{first}+" if last is None else f"{first}-{last}" for first, last in BANDS]
 
 
 @dataclass(frozen=True, eq=False)
 class Probability:
-    """One output for each node of a batch, whose sigmoid is the probability; the loss is the absolute error. Gates count."""
+    """One output for each node of a batch, whose sigmoid is the probability; the loss is the absolute error. Gates count.
+    Measures are mean absolute errors: `error` over the gates for validation, `test` over those for the test, and of these by
+    band."""
 
     data: Cones
+
+    @property
+    def by(self) -> str:
+        return "error"
+
+    @property
+    def largest(self) -> bool:
+        return False
 
     @property
     def dags(self) -> tuple[DAG, ...]:
@@ -70,9 +81,9 @@ class Probability:
     def targets(self, graph_batch: Batch, graphs: Numbers) -> Float[np.ndarray, " nodes"]:
         return graph_batch.nodes([self.data.probability[number] for number in graphs.tolist()]).astype(np.float32)
 
-    def counted(self, graph_batch: Batch, count: int) -> Bool[np.ndarray, " nodes"]:
+    def counted(self, graph_batch: Batch) -> Bool[np.ndarray, " nodes"]:
         gates = np.bincount(graph_batch.head, minlength=graph_batch.bucket.nodes) > 0
-        return gates & graph_batch.node_mask & (graph_batch.graph < count)
+        return gates & graph_batch.node_mask
 
     def losses(self, outputs: Float[Array, "nodes 1"], targets: Float[Array, " nodes"]) -> Float[Array, " nodes"]:
         return jnp.abs(self.answers(outputs) - targets)
@@ -80,13 +91,13 @@ class Probability:
     def answers(self, outputs: Float[Array, "nodes 1"]) -> Float[Array, " nodes"]:
         return jax.nn.sigmoid(outputs[:, 0])
 
-    def judged(self, answers: Any, targets: Any) -> Float64[np.ndarray, " nodes"]:
-        return np.abs(answers.astype(np.float64) - targets)
-
-    def reached(self, loss: float, judged: Float64[np.ndarray, " evaluated"], fold: Fold) -> Epoch:
-        levels = self.levels(fold.test)
-        test = Errors.of(judged[len(judged) - len(levels) :], levels)
-        return Epoch(loss, float(judged[: len(judged) - len(levels)].mean()), test.mean, test.bands)
+    def measures(self, answers: Any, graphs: Numbers, fold: Fold) -> dict[str, float]:
+        right = self._of_gates(self.data.probability, graphs).astype(np.float32)
+        errors = np.abs(answers.astype(np.float64) - right)
+        held_out = self._of_gates([np.full(len(level), n) for n, level in enumerate(self.data.level)], graphs)
+        held_out = np.isin(held_out, fold.validation)
+        test = Errors.of(errors[~held_out], self.levels(graphs)[~held_out])
+        return {"error": float(errors[held_out].mean()), **test.measures}
 
     def levels(self, chosen: Numbers) -> Int64[np.ndarray, " gates"]:
         """Of all gates of these graphs, one after the other."""

@@ -1,93 +1,88 @@
-"""From fold to fold: what is done is read, what is not is trained from wherever it was left, with a bar to watch."""
+"""From fold to fold: what is done is read, what is not is trained from its last checkpoint on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from stmlang.ending import refused, rescuing
-from stmlang.experiments.folds.errors import StudyError
 from stmlang.experiments.folds.graphs import Fold
-from stmlang.experiments.folds.kept import Place, Result
-from stmlang.experiments.folds.memory import keep_freed_memory
-from stmlang.experiments.folds.training import E, Trainer
-from stmlang.source.diagnostic import SpecError
+from stmlang.experiments.folds.kept import Result, keep, result
+from stmlang.experiments.folds.own import Own
+from stmlang.experiments.folds.problem import Learner
+from stmlang.experiments.training import report
+from stmlang.experiments.training.errors import TrainingError
+from stmlang.experiments.training.fitting import Fitted, fit
+from stmlang.experiments.training.settings import Training
+from stmlang.runtime.compiled import CompiledScan
 
-WRONG = 1
+REPORT = "report.html"
 
 
 @dataclass(frozen=True)
-class Crossing(Generic[E]):
-    """A model on the first `folds` folds. `begin` is asked for a trainer and the folds once something has to be trained; the
-    other functions say in words how an epoch went, how good the best of a fold was, and what all of them come to."""
+class Crossing:
+    """A model on the first `folds` folds. `own` has the settings of each; `begin` is asked for a learner and the folds once
+    something has to be trained; the other functions say in words how good the best of a fold was, and what all come to."""
 
     name: str
-    place: Place[E]
     folds: int
-    begin: Callable[[], tuple[Trainer[E], list[Fold]]]
-    epoch_words: Callable[[E], str]
-    best_words: Callable[[E], str]
-    words: Callable[[list[Result[E]]], str]
+    own: Callable[[int], Own]
+    begin: Callable[[], tuple[Learner, list[Fold]]]
+    best_words: Callable[[Result], str]
+    words: Callable[[list[Result]], str]
 
 
-def crossed(crossing: Crossing[E], console: Console) -> list[Result[E]]:
+@dataclass(frozen=True)
+class _Config:
+    """What is kept beside a run."""
+
+    training: Training
+    study: Mapping[str, Any]
+
+
+def refuse_begun(out: Path, resume: bool) -> None:
+    """Raises TrainingError where a study lies in the folder that is not to go on."""
+    if not resume and next(out.rglob("fold-*/config.json"), None) is not None:
+        raise TrainingError(
+            f"in {out} lies a study", "go on with it: `--resume`; or choose another folder, `--out`, or delete it"
+        )
+
+
+def crossed(crossing: Crossing, console: Console) -> list[Result]:
     """The results, fold by fold, those that are not there trained first."""
-    place, epochs = crossing.place, crossing.place.settings.epochs
-    earlier = [place.result(number) for number in range(crossing.folds)]
-    results = [result for result in earlier if result is not None]
-    if len(results) == crossing.folds:
-        return results
-    trainer, splits = crossing.begin()
-    results.clear()
-    with Progress(*_columns(), console=console) as progress, rescuing(progress.stop):
-        task = progress.add_task(crossing.name, total=crossing.folds * epochs, note="compiling")
-        for number, result in enumerate(earlier):
-
-            def tell(done: int, note: str, number: int = number) -> None:
-                progress.update(task, completed=number * epochs + done, note=f"fold {number + 1}, {note}")
-
-            results.append(_trained(trainer, crossing, splits[number], tell) if result is None else result)
-            tell(epochs, crossing.best_words(results[-1].best))
-    sizes = f"{trainer.parameters:,} parameters, {trainer.programs} programs compiled"
-    console.print(f"{crossing.name}: {crossing.words(results)}, {sizes}")
+    owns = [crossing.own(number) for number in range(crossing.folds)]
+    found = [result(own.training.out, own.deciding) for own in owns]
+    begun = None if all(found) else crossing.begin()
+    results: list[Result] = []
+    for number, (own, known) in enumerate(zip(owns, found, strict=True)):
+        if known is None:
+            assert begun is not None
+            learner, splits = begun
+            console.print(f"{crossing.name}, fold {number + 1} of {crossing.folds}")
+            known = _trained(learner, splits[number], own, crossing.name, console)
+            console.print(f"{crossing.name}, fold {number + 1}: {crossing.best_words(known)}")
+        results.append(known)
+    if begun is not None:
+        console.print(f"{crossing.name}: {crossing.words(results)}, {results[0].parameters:,} parameters")
     return results
 
 
-def _columns() -> tuple[Any, ...]:
-    note = TextColumn("{task.fields[note]}")
-    return TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), note, TimeElapsedColumn(), TimeRemainingColumn()
+def _trained(learner: Learner, fold: Fold, own: Own, name: str, console: Console) -> Result:
+    """Train on a fold, from wherever it was left."""
+    start, task = learner.start(fold, own.training), learner.task(fold, own.training)
+    fitted = fit(start, task, own.training, console, _Config(own.training, own.deciding), learner.programs)
+    found = Result.of(fold.number, fitted)
+    sections = _sections(task.source.batch(0), fitted, own)
+    report.write(f"{name}, fold {fold.number + 1}", sections, own.training.out / REPORT)
+    keep(own.training.out, own.deciding, found)
+    return found
 
 
-def _trained(trainer: Trainer[E], crossing: Crossing[E], fold: Fold, tell: Callable[[int, str], None]) -> Result[E]:
-    """Train on a fold from wherever it was left."""
-    place = crossing.place
-    state = place.state(fold.number, trainer.start(fold))
-    while len(state.curve) < trainer.settings.epochs:
-        state = trainer.epoch(state, fold)
-        place.keep_state(fold.number, state)
-        tell(len(state.curve), crossing.epoch_words(state.curve[-1]))
-    return place.keep_result(fold.number, trainer.parameters, state)
-
-
-def command(run: Callable[[], object], page: Path, console: Console) -> int:
-    """Run a study and print its page; what somebody can put right is said in a line or two. Returns the exit status: 0 done,
-    1 the data or what lies in the study's folder is wrong."""
-    keep_freed_memory()
-    try:
-        with rescuing(lambda: console.print("stopped: the same command goes on from here")):
-            run()
-    except StudyError as error:
-        console.print(f"{error}\n  help: {error.help}", markup=False, highlight=False, soft_wrap=True)
-        return WRONG
-    except SpecError as error:
-        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
-        return WRONG
-    except OSError as error:
-        return refused(error)
-    console.print(page.read_text(encoding="utf-8"), markup=False, highlight=False, soft_wrap=True)
-    return 0
+def _sections(example: Any, fitted: Fitted, own: Own) -> list[str]:
+    """Of a fold's page: the run, and the plans of scans on its first batch."""
+    scans: tuple[CompiledScan, ...] = example.inputs.scans
+    plans = [line for on in scans for line in report.plan(on.scan.name, report.Choice(on.plan, on.explain()))]
+    return report.of_run(fitted, own.settings) + plans

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from stmlang.ending import refused, require, rescuing
 from stmlang.experiments.training.errors import TrainingError
+from stmlang.source.diagnostic import SpecError
 
 S = TypeVar("S")
 WRONG, USAGE = 1, 2
@@ -96,6 +97,9 @@ def command(run: Callable[[], int | None], console: Console) -> int:
             return run() or 0
     except TrainingError as error:
         console.print(f"{error}\n  help: {error.help}", markup=False, highlight=False, soft_wrap=True)
+        return WRONG
+    except SpecError as error:
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         return WRONG
     except OSError as error:
         return refused(error)

@@ -21,6 +21,7 @@ from stmlang.experiments.training.logs import Log, Record, records
 from stmlang.experiments.training.mesh import Placement
 from stmlang.experiments.training.optimizers import Decays, matrices, optimizer, schedule
 from stmlang.experiments.training.processes import LostError, agreed, first, still_there, together
+from stmlang.experiments.training.programs import Programs
 from stmlang.experiments.training.settings import Training, as_json
 from stmlang.experiments.training.source import Source
 from stmlang.experiments.training.state import NEVER, Loss, State, beginning, split, step_key, stepper
@@ -61,10 +62,13 @@ class Fitted:
     seconds: float
 
 
-def fit(model: Any, task: Task, training: Training, console: Console, config: Any = None) -> Fitted:
+def fit(
+    model: Any, task: Task, training: Training, console: Console, config: Any = None, programs: Programs | None = None
+) -> Fitted:
     """Train a model, or go on with the run in `training.out`. `config` is the study's dataclass of settings, `training` where
-    there is none; it is kept beside the run, and a run goes on with the same one only, save for the number of devices. Same
-    settings, same machine: same bits, wherever the run was stopped. All processes of a job call it, each with its own number.
+    there is none; it is kept beside the run, and a run goes on with the same one only, save for the number of devices.
+    `programs` are those of runs that share what is compiled. Same settings, same machine: same bits, wherever the run was
+    stopped. All processes of a job call it, each with its own number.
 
     Raises TrainingError where the run cannot begin or go on, where another process of the job ended, or where the loss or its
     gradient is not finite, and says in which layer that began.
@@ -75,7 +79,7 @@ def fit(model: Any, task: Task, training: Training, console: Console, config: An
     checkpoints = opened(training.out, stored, resume=training.resume)
     lost = False
     try:
-        run = _Run(model, task, training, steps, placement, checkpoints)
+        run = _Run(model, task, training, steps, placement, checkpoints, programs or Programs())
         try:
             with still_there():
                 _loop(run, console)
@@ -95,13 +99,20 @@ class _Run:
     """What a run holds while it goes on: `state` on devices, `progress` on the host."""
 
     def __init__(
-        self, model: Any, task: Task, training: Training, steps: int, placement: Placement, checkpoints: Checkpoints
+        self,
+        model: Any,
+        task: Task,
+        training: Training,
+        steps: int,
+        placement: Placement,
+        checkpoints: Checkpoints,
+        programs: Programs,
     ) -> None:
         learned, self.fixed = split(model)
         self.task, self.training, self.steps = task, training, steps
         self.placement, self.checkpoints = placement, checkpoints
         chosen, self.rate = optimizer(training, steps, learned, task.decays), schedule(training, steps)
-        self.step = stepper(task.loss, self.fixed, chosen, training)
+        self.step = programs.step(training, steps, lambda: stepper(task.loss, self.fixed, chosen, training))
         state = beginning(learned, chosen, training, best=task.validation is not None)
         kept = checkpoints.last(state)
         state, self.progress = (state, Progress()) if kept is None else kept

@@ -16,24 +16,20 @@ from stmlang.graph import DAG, Batch, GraphSet
 from stmlang.models.graph.inputs import Features
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """Mean loss over the graphs that the model learned from, and shares of right answers after it."""
-
-    loss: float
-    validation: float
-    test: float
-
-    @property
-    def merit(self) -> float:
-        return self.validation
-
-
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Logits of each graph of a batch, cross-entropy, and whether the largest logit is that of the right class."""
+    """Logits of each graph of a batch, cross-entropy, and whether the largest logit is that of the right class: the share of
+    graphs of which it is, `accuracy` of those for validation and `test` of those for the test."""
 
     graphs: GraphSet
+
+    @property
+    def by(self) -> str:
+        return "accuracy"
+
+    @property
+    def largest(self) -> bool:
+        return True
 
     @property
     def dags(self) -> tuple[DAG, ...]:
@@ -50,8 +46,8 @@ class Classes:
     def targets(self, graph_batch: Batch, graphs: Numbers) -> Int[np.ndarray, " graphs"]:
         return graph_batch.graphs(labels(self.graphs)[graphs])
 
-    def counted(self, graph_batch: Batch, count: int) -> Bool[np.ndarray, " graphs"]:
-        return np.arange(graph_batch.bucket.graphs) < count
+    def counted(self, graph_batch: Batch) -> Bool[np.ndarray, " graphs"]:
+        return graph_batch.graph_mask
 
     def losses(self, outputs: Float[Array, "graphs classes"], targets: Int[Array, " graphs"]) -> Float[Array, " graphs"]:
         return optax.softmax_cross_entropy_with_integer_labels(outputs, targets)
@@ -59,9 +55,7 @@ class Classes:
     def answers(self, outputs: Float[Array, "graphs classes"]) -> Int[Array, " graphs"]:
         return jnp.argmax(outputs, axis=-1)
 
-    def judged(self, answers: Any, targets: Any) -> Bool[np.ndarray, " graphs"]:
-        return answers == targets
-
-    def reached(self, loss: float, judged: Bool[np.ndarray, " evaluated"], fold: Fold) -> Epoch:
-        split = len(fold.validation)
-        return Epoch(loss, float(judged[:split].mean()), float(judged[split:].mean()))
+    def measures(self, answers: Any, graphs: Numbers, fold: Fold) -> dict[str, float]:
+        right = answers == labels(self.graphs)[graphs]
+        held_out = np.isin(graphs, fold.validation)
+        return {"accuracy": float(right[held_out].mean()), "test": float(right[~held_out].mean())}

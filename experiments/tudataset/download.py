@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from stmlang.ending import unfinished
-from stmlang.experiments.folds.errors import StudyError
+from stmlang.experiments.training.errors import TrainingError
 
 DIGESTS = {
     "MUTAG": "6cb457cfe1ddd66524af009356d158ce1e7282604518abeffccf62fb4bb6f4da",
@@ -44,10 +44,12 @@ SECONDS = 60
 def fetched(name: str, archive: str, cache: Path) -> Path:
     """The folder of a data set in the cache, which is filled first where it has to be.
 
-    Raises StudyError for a set whose digest is not known, for what cannot be fetched, and for what is not the data set.
+    Raises TrainingError for a set whose digest is not known, for what cannot be fetched, and for what is not the data set.
     """
     if name not in DIGESTS:
-        raise StudyError(f"{name} cannot be checked after a download", f"fetch it by hand, and say where: `--data`, {_known()}")
+        raise TrainingError(
+            f"{name} cannot be checked after a download", f"fetch it by hand, and say where: `--data`, {_known()}"
+        )
     folder = cache / name
     if folder.is_dir() and digest(folder, name) == DIGESTS[name]:
         return folder
@@ -61,12 +63,14 @@ def fetched(name: str, archive: str, cache: Path) -> Path:
             download(f"{archive.rstrip('/')}/{name}.zip", packed)
             unpack(packed, unpacked, name)
             if digest(unpacked, name) != DIGESTS[name]:
-                raise StudyError(f"what {archive} has as {name} is not the data set of this study", _by_hand())
+                raise TrainingError(f"what {archive} has as {name} is not the data set of this study", _by_hand())
             if folder.exists():
                 shutil.rmtree(folder)
             os.replace(unpacked, folder)
     except OSError as error:
-        raise StudyError(f"{name} cannot be kept in {cache}: {_reason(error)}", "set STMLANG_CACHE to another folder") from None
+        raise TrainingError(
+            f"{name} cannot be kept in {cache}: {_reason(error)}", "set STMLANG_CACHE to another folder"
+        ) from None
     return folder
 
 
@@ -79,9 +83,9 @@ def digest(folder: Path, name: str) -> str:
 
 
 def download(url: str, place: Path) -> None:
-    """Write what a server sends to a file. Raises StudyError where it sends nothing, or too much."""
+    """Write what a server sends to a file. Raises TrainingError where it sends nothing, or too much."""
     if not re.match(r"https?://", url):
-        raise StudyError(f"`{url}` is no address of an archive", "give one that begins with https://")
+        raise TrainingError(f"`{url}` is no address of an archive", "give one that begins with https://")
     try:
         request = urllib.request.Request(url, headers={"User-Agent": "stmlang"})
         with urllib.request.urlopen(request, timeout=SECONDS) as answer, open(place, "wb") as file:
@@ -89,16 +93,16 @@ def download(url: str, place: Path) -> None:
             while block := answer.read(PART):
                 length += len(block)
                 if length > MOST_BYTES:
-                    raise StudyError(f"{url} is larger than {MOST_BYTES:,} bytes", _by_hand())
+                    raise TrainingError(f"{url} is larger than {MOST_BYTES:,} bytes", _by_hand())
                 file.write(block)
             if answer.length:
-                raise StudyError(f"{url} broke off after {length:,} bytes", "try once more")
+                raise TrainingError(f"{url} broke off after {length:,} bytes", "try once more")
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ValueError) as error:
-        raise StudyError(f"{url} cannot be fetched: {_reason(error)}", _by_hand()) from None
+        raise TrainingError(f"{url} cannot be fetched: {_reason(error)}", _by_hand()) from None
 
 
 def unpack(packed: Path, folder: Path, name: str) -> None:
-    """Unpack `NAME/NAME_*.txt` and `NAME/README.txt`. Raises StudyError where an archive holds anything else, or too much."""
+    """Unpack `NAME/NAME_*.txt` and `NAME/README.txt`. Raises TrainingError where an archive holds anything else or too much."""
     member = re.compile(rf"{re.escape(name)}/({re.escape(name)}_\w+|README)\.txt")
     try:
         with zipfile.ZipFile(packed) as archive:
@@ -106,16 +110,16 @@ def unpack(packed: Path, folder: Path, name: str) -> None:
             for entry in files:
                 kind = stat.S_IFMT(entry.external_attr >> 16)
                 if not member.fullmatch(entry.filename) or kind not in (0, stat.S_IFREG):
-                    raise StudyError(f"the archive of {name} holds `{entry.filename!r:.80}`, no file of its own", _by_hand())
+                    raise TrainingError(f"the archive of {name} holds `{entry.filename!r:.80}`, no file of its own", _by_hand())
             if len(files) > MOST_FILES or sum(entry.file_size for entry in files) > MOST_UNPACKED:
-                raise StudyError(f"the archive of {name} unpacks to more than a data set has", _by_hand())
+                raise TrainingError(f"the archive of {name} unpacks to more than a data set has", _by_hand())
             folder.mkdir()
             for entry in files:
                 # No more than its header says is read of any file, and sums of headers are bounded above.
                 with archive.open(entry) as source, open(folder / Path(entry.filename).name, "wb") as file:
                     shutil.copyfileobj(source, file, PART)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise StudyError(f"the archive of {name} cannot be unpacked: {_reason(error)}", _by_hand()) from None
+        raise TrainingError(f"the archive of {name} cannot be unpacked: {_reason(error)}", _by_hand()) from None
 
 
 def _known() -> str:

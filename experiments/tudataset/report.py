@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from stmlang.draw.picture import INK, PALE
 from stmlang.experiments.folds import figures
 from stmlang.experiments.folds.figures import svg
-from stmlang.experiments.folds.kept import Result, keep_files
-from stmlang.experiments.tudataset.classes import Epoch
+from stmlang.experiments.folds.kept import Measures, Result, keep_files
+from stmlang.experiments.training.settings import as_json as as_plain
 from stmlang.experiments.tudataset.settings import FOLDS, MODELS, Entry, Settings
 
-Results = Mapping[str, Mapping[Entry, Sequence[Result[Epoch]]]]
+Results = Mapping[str, Mapping[Entry, Sequence[Result]]]
 """By data set and entry, the folds that are done."""
 
 PAPER: dict[str, dict[str, tuple[float, float]]] = {
@@ -48,14 +48,14 @@ class Score:
     last: float
 
     @classmethod
-    def of(cls, entry: Entry, results: Sequence[Result[Epoch]]) -> Score:
-        tests = np.asarray([result.best.test for result in results])
-        validation = float(np.mean([result.best.validation for result in results]))
-        last = float(np.mean([result.curve[-1].test for result in results]))
+    def of(cls, entry: Entry, results: Sequence[Result]) -> Score:
+        tests = np.asarray([result.best["test"] for result in results])
+        validation = float(np.mean([result.best["accuracy"] for result in results]))
+        last = float(np.mean([result.last["test"] for result in results]))
         return cls(entry, len(results), results[0].parameters, float(tests.mean()), float(tests.std()), validation, last)
 
 
-def chosen(by_entry: Mapping[Entry, Sequence[Result[Epoch]]]) -> dict[str, Score]:
+def chosen(by_entry: Mapping[Entry, Sequence[Result]]) -> dict[str, Score]:
     """By model, the depth with the best mean validation accuracy; the least of several."""
     scores: dict[str, Score] = {}
     for entry, results in by_entry.items():
@@ -73,7 +73,7 @@ def write(by_set: Results, settings: Settings) -> None:
         "accuracy.svg": bars(by_set),
         **{f"curves-{name}.svg": curves(entries) for name, entries in by_set.items()},
     }
-    keep_files(settings.out, files)
+    keep_files(settings.training.out, files)
 
 
 def as_json(by_set: Results, settings: Settings) -> dict[str, Any]:
@@ -86,12 +86,12 @@ def as_json(by_set: Results, settings: Settings) -> dict[str, Any]:
                 **{key: value for key, value in asdict(Score.of(entry, results)).items() if key != "entry"},
                 "chosen": entry in best,
                 "paper": PAPER[entry.model].get(name),
-                "tests": [result.best.test for result in results],
+                "tests": [result.best["test"] for result in results],
                 "digests": [result.digest for result in results],
             }
             for entry, results in entries.items()
         }
-    return {"settings": settings.deciding, "sets": sets}
+    return {"settings": as_plain(settings), "sets": sets}
 
 
 def table(by_set: Results) -> str:
@@ -144,19 +144,24 @@ def bars(by_set: Results) -> str:
     return svg(draw, 1.2 + 2.0 * len(by_set), 3.0)
 
 
-def curves(entries: Mapping[Entry, Sequence[Result[Epoch]]]) -> str:
-    """Loss and validation accuracy by epoch, mean over folds, of the entries that were chosen."""
+def curves(entries: Mapping[Entry, Sequence[Result]]) -> str:
+    """Loss and validation accuracy by step, mean over folds, of the entries that were chosen."""
 
     def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         for model, score in chosen(entries).items():
             results = entries[score.entry]
-            epochs = range(1, len(results[0].curve) + 1)
-            for axis, what in ((left, "loss"), (right, "validation")):
-                mean = np.mean([[getattr(epoch, what) for epoch in result.curve] for result in results], axis=0)
-                axis.plot(epochs, mean, color=COLOURS[model], label=NAMES[model], linewidth=1)
-        left.set(xlabel="epoch", ylabel="training loss")
-        right.set(xlabel="epoch", ylabel="validation accuracy")
+            for axis, of, what in ((left, "training", "loss"), (right, "validation", "accuracy")):
+                steps, mean = mean_curve([getattr(result, of) for result in results], what)
+                axis.plot(steps, mean, color=COLOURS[model], label=NAMES[model], linewidth=1)
+        left.set(xlabel="step", ylabel="training loss")
+        right.set(xlabel="step", ylabel="validation accuracy")
         right.legend(frameon=False, loc="lower right", fontsize=7)
 
     return svg(draw, 7.2, 2.8)
+
+
+def mean_curve(curves: Sequence[Sequence[Measures]], what: str) -> tuple[list[float], list[float]]:
+    """Steps and the mean over folds of what was measured there, as far as all folds go: `--patience` ends some earlier."""
+    columns = list(zip(*curves, strict=False))
+    return [column[0]["step"] for column in columns], [float(np.mean([at[what] for at in column])) for column in columns]

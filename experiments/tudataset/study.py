@@ -12,13 +12,13 @@ from jaxtyping import Array
 from rich.console import Console
 
 from stmlang.cost.cache import cache_folder
-from stmlang.experiments.folds.graphs import Fold, bucket
-from stmlang.experiments.folds.kept import Place, Result
+from stmlang.experiments.folds.graphs import Fold, bucket, node_counts
+from stmlang.experiments.folds.kept import Result
 from stmlang.experiments.folds.models import keyed, plstm
-from stmlang.experiments.folds.study import Crossing
+from stmlang.experiments.folds.problem import Learner
+from stmlang.experiments.folds.study import Crossing, refuse_begun
 from stmlang.experiments.folds.study import crossed as folds_crossed
-from stmlang.experiments.folds.training import Trainer
-from stmlang.experiments.tudataset.classes import Classes, Epoch
+from stmlang.experiments.tudataset.classes import Classes
 from stmlang.experiments.tudataset.data import folds, load
 from stmlang.experiments.tudataset.download import fetched
 from stmlang.experiments.tudataset.report import write
@@ -28,14 +28,15 @@ from stmlang.models.graph.baselines import GNN
 from stmlang.models.graph.inputs import GraphModel
 
 
-def run(settings: Settings, console: Console) -> dict[str, dict[Entry, list[Result[Epoch]]]]:
-    """Train everything that is not done yet, and write tables and figures to `settings.out`, anew after each model.
+def run(settings: Settings, console: Console) -> dict[str, dict[Entry, list[Result]]]:
+    """Train everything that is not done yet, and write tables and figures to `settings.training.out`, anew after each model.
 
-    Raises StudyError and SpecError for what somebody can put right.
+    Raises TrainingError and SpecError for what somebody can put right.
     """
-    settings.out.mkdir(parents=True, exist_ok=True)
-    by_set: dict[str, dict[Entry, list[Result[Epoch]]]] = {}
-    for name in settings.sets:
+    refuse_begun(settings.training.out, settings.training.resume)
+    settings.training.out.mkdir(parents=True, exist_ok=True)
+    by_set: dict[str, dict[Entry, list[Result]]] = {}
+    for name in dict.fromkeys(settings.sets):
         graphs = load(folder(name, settings), name)
         by_set[name] = {}
         for entry in entries(settings):
@@ -51,8 +52,9 @@ def folder(name: str, settings: Settings) -> Path:
 
 def entries(settings: Settings) -> Iterator[Entry]:
     """What is trained, in order."""
-    for model in settings.models:
-        yield from [Entry(model, None)] if model == "plstm" else [Entry(model, depth) for depth in settings.depths]
+    for model in dict.fromkeys(settings.models):
+        depths = sorted(set(settings.depths))
+        yield from [Entry(model, None)] if model == "plstm" else [Entry(model, depth) for depth in depths]
 
 
 def maker(entry: Entry, graphs: GraphSet, settings: Settings) -> Callable[[Array], GraphModel]:
@@ -65,32 +67,37 @@ def maker(entry: Entry, graphs: GraphSet, settings: Settings) -> Callable[[Array
     if entry.model != "plstm":
         assert entry.depth is not None
         return keyed(partial(GNN, entry.model, depth=entry.depth, dim=settings.hidden, **sizes))
-    return keyed(plstm(settings, **sizes))
+    usual = None if settings.pooling == "mean" else usual_nodes(graphs)
+    return keyed(plstm(settings, usual_nodes=usual, **sizes))
 
 
-def trainer(entry: Entry, graphs: GraphSet, splits: list[Fold], settings: Settings) -> Trainer[Epoch]:
+def usual_nodes(graphs: GraphSet) -> float:
+    """The mean number of nodes of a graph of the set, rounded: whatever the fold, the model is the same."""
+    return float(round(node_counts(graphs.dags).mean()))
+
+
+def learner(entry: Entry, graphs: GraphSet, splits: list[Fold], settings: Settings) -> Learner:
     """What trains an entry on a data set, in batches of one shape."""
-    return Trainer(maker(entry, graphs, settings), Classes(graphs), bucket(graphs.dags, splits, settings), settings)
+    return Learner(maker(entry, graphs, settings), Classes(graphs), bucket(graphs.dags, splits, settings.training))
 
 
-def crossed(entry: Entry, graphs: GraphSet, settings: Settings, console: Console) -> list[Result[Epoch]]:
+def crossed(entry: Entry, graphs: GraphSet, settings: Settings, console: Console) -> list[Result]:
     """The results of an entry on a data set, fold by fold, those that are not there trained first."""
 
-    def begin() -> tuple[Trainer[Epoch], list[Fold]]:
+    def begin() -> tuple[Learner, list[Fold]]:
         splits = folds(graphs, settings)
-        return trainer(entry, graphs, splits, settings), splits
+        return learner(entry, graphs, splits, settings), splits
 
-    def words(results: list[Result[Epoch]]) -> str:
-        tests = np.asarray([result.best.test for result in results])
+    def words(results: list[Result]) -> str:
+        tests = np.asarray([result.best["test"] for result in results])
         return f"test accuracy {tests.mean():.4f} +- {tests.std():.4f} over {len(tests)} folds"
 
     crossing = Crossing(
         name=f"{graphs.name} {entry}",
-        place=Place(settings.out / graphs.name / str(entry), settings, Epoch),
         folds=settings.folds,
+        own=lambda fold: settings.of(graphs.name, entry, fold),
         begin=begin,
-        epoch_words=lambda epoch: f"loss {epoch.loss:.3f}, validation {epoch.validation:.1%}",
-        best_words=lambda epoch: f"test accuracy {epoch.test:.1%}",
+        best_words=lambda result: f"test accuracy {result.best['test']:.1%}",
         words=words,
     )
     return folds_crossed(crossing, console)

@@ -6,6 +6,9 @@ What the paper leaves open, or its authors' code does otherwise, is settled as f
   layer reads them, as in the code, and the encoded labels of the edge, which the code leaves out.
 * The degree is the number of neighbours, as in the paper, not that of incoming edges.
 * In P-mode it is what goes on from an edge that is limited to one in sum, as in the paper, not what comes together on one.
+* Graphs are decoded by the mean over their nodes, as in the code. Nodes are normalized before, and so are the heads of each
+  scan: how large a graph is hardly reaches the decoder. With `usual_nodes` it is the sum that does, in units of a graph of that
+  size; docs/results/proteins_nci1.md has what that is worth where size tells classes apart.
 * Perceptrons are as wide as the stream, not four times: so a model stays below the paper's 300,000 parameters.
 """
 
@@ -30,6 +33,7 @@ from stmlang.models.graph.inputs import (
     prepared,
     real_edges,
     real_nodes,
+    sum_nodes,
 )
 from stmlang.models.parts import Linear, Perceptron
 from stmlang.nn import RMSNorm, ScanLayer
@@ -71,8 +75,9 @@ class Block(eqx.Module):
 
 
 class PLSTM(eqx.Module):
-    """Encoded features and number of neighbours, `pairs` of a P block and a D block, the mean over nodes, a decoder. With the
-    readout "nodes" every node is decoded, and there is no mean.
+    """Encoded features and number of neighbours, `pairs` of a P block and a D block, the mean over nodes, a decoder. With
+    `usual_nodes` it is the sum over nodes, divided by that number: what a graph of the usual size has as its mean. With the
+    readout "nodes" every node is decoded, and there is neither.
 
     The parameters of all pairs are stacked. The pairs run one after the other in a `lax.scan` without a loop: a loop would copy
     everything that its derivative needs, which costs more time than it saves in compilation.
@@ -87,6 +92,7 @@ class PLSTM(eqx.Module):
     node_features: int = eqx.field(static=True)
     edge_features: int = eqx.field(static=True)
     readout: Readout = eqx.field(static=True)
+    usual_nodes: float | None = eqx.field(static=True)
 
     __hash__ = hash_of
     __eq__ = equal
@@ -104,6 +110,7 @@ class PLSTM(eqx.Module):
         pairs: int = 2,
         expansion: int = 1,
         readout: Readout = "graph",
+        usual_nodes: float | None = None,
         key: PRNGKeyArray,
     ) -> None:
         """There may be no edge features. Raises SpecError: STM5010 for an unknown `readout`, STM5208 for anything else that no
@@ -112,6 +119,7 @@ class PLSTM(eqx.Module):
         classes, dim, pairs = require_size("classes", classes), require_size("dim", dim), require_size("pairs", pairs)
         expansion = require_size("expansion", expansion)
         self.readout = cast(Readout, word("readout", readout, get_args(Readout)))
+        self.usual_nodes = _require_usual(usual_nodes)
         self.node_features = require_size("node_features", node_features)
         self.edge_features = require_size("edge_features", edge_features, 0)
         embed, edges, decode, *blocks = jax.random.split(require_key(key), 3 + pairs)
@@ -147,7 +155,11 @@ class PLSTM(eqx.Module):
 
         x, _ = jax.lax.scan(step, x, self.stacked, unroll=True)
         x = self.norm(x)
-        return self.decode(x if self.readout == "nodes" else mean_nodes(inputs.batch, x))
+        if self.readout == "nodes":
+            return self.decode(x)
+        if self.usual_nodes is None:
+            return self.decode(mean_nodes(inputs.batch, x))
+        return self.decode(sum_nodes(inputs.batch, x) / self.usual_nodes)
 
 
 def _require_graphs(name: str, op: CompiledScan | OpenScan | GraphScan) -> GraphScan:
@@ -157,6 +169,14 @@ def _require_graphs(name: str, op: CompiledScan | OpenScan | GraphScan) -> Graph
         return op
     message = f"`{name}`, scan `{op.scan.name}`, must run on graphs that are given at run time"
     raise call_error("STM5208", message, help="such as `std:plstm/graph_p`")
+
+
+def _require_usual(nodes: object) -> float | None:
+    """Raises SpecError (STM5208) for what is no number of nodes."""
+    if nodes is None or (isinstance(nodes, int | float) and not isinstance(nodes, bool) and 0 < nodes < float("inf")):
+        return None if nodes is None else float(nodes)
+    message = f"`usual_nodes` must be a number above 0 or None, not {nodes!r}"
+    raise call_error("STM5208", message, help="such as the mean number of nodes of the graphs that are learned from")
 
 
 def _ops(pair: tuple[Block, Block]) -> list[GraphScan]:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import stmlang
-from stmlang.experiments.folds.errors import StudyError
+from stmlang.experiments.training.errors import TrainingError
 from stmlang.experiments.tudataset import download
 from stmlang.graph import DAG, Bucket, as_dag, batch, from_edge_index, levels
 from stmlang.graph.build import ragged_dag
@@ -202,7 +202,7 @@ def test_archives(tmp_path: Path, name: str) -> None:
     content, words = ARCHIVES[name]
     (tmp_path / "packed.zip").write_bytes(content)
     (tmp_path / "inside").mkdir()
-    with pytest.raises(StudyError, match=words) as caught:
+    with pytest.raises(TrainingError, match=words) as caught:
         download.unpack(tmp_path / "packed.zip", tmp_path / "inside" / "MUTAG", "MUTAG")
     assert "fetch the data set by hand" in caught.value.help
     assert {path.name for path in tmp_path.iterdir()} == {"packed.zip", "inside"}

@@ -38,9 +38,9 @@ ENTRIES: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "stmlang.experiments.arrow": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
     "stmlang.experiments.charlm": (["--out", "out"], ("tyro", "optax", "matplotlib", "orbax")),
     "stmlang.experiments.statetracking": (["--out", "out"], ("tyro", "optax", "orbax")),
-    "stmlang.experiments.tudataset": (["--out", "out"], ("optax", "sklearn", "matplotlib")),
+    "stmlang.experiments.tudataset": (["--out", "out"], ("tyro", "optax", "sklearn", "matplotlib", "orbax")),
     "stmlang.experiments.imagenet": (["--out", "out"], ("tyro", "optax", "matplotlib", "orbax", "grain", "PIL", "safetensors")),
-    "stmlang.experiments.circuits": (["--out", "out", "--data", "."], ("optax", "matplotlib")),
+    "stmlang.experiments.circuits": (["--out", "out", "--data", "."], ("tyro", "optax", "matplotlib", "orbax")),
     "benchmarks.strategies": ([], ("matplotlib",)),
 }
 

@@ -21,20 +21,27 @@ from stmlang.experiments.circuits.cones import Cone, cone, cones, form
 from stmlang.experiments.circuits.data import SAME, Cones, folds, graph_of, load, paths
 from stmlang.experiments.circuits.probability import WORDS, as_if_independent, every_pattern, probabilities
 from stmlang.experiments.circuits.report import Outcome, table
-from stmlang.experiments.circuits.settings import BANDS, MODELS, Settings
-from stmlang.experiments.circuits.task import Epoch, Errors, Probability
-from stmlang.experiments.folds.errors import StudyError
-from stmlang.experiments.folds.graphs import covering, minibatches
-from stmlang.experiments.folds.kept import Place, Result
-from stmlang.experiments.folds.training import Trainer
+from stmlang.experiments.circuits.settings import BANDS, MODELS, TRAINING, Settings
+from stmlang.experiments.circuits.task import Errors, Probability
+from stmlang.experiments.folds.kept import Result
+from stmlang.experiments.training.checkpoints import Checkpoints
+from stmlang.experiments.training.errors import TrainingError
 from stmlang.graph.levels import node_levels
 from stmlang.graph.readers import read_netlist
 from tests.graph.files import data as data_file
 
 QUIET = Console(quiet=True)
+TINY = dataclasses.replace(TRAINING, epochs=2, batch=4, checkpoint=0.0)
 SMALL = Settings(
-    models=("gine",), cones=3, least=4, most=24, folds=2, epochs=2, batch=4, dim=4, heads=1, width=2, pairs=1, depth=2
+    Path("circuits"), TINY, models=("gine",), cones=3, least=4, most=24, folds=2, dim=4, heads=1, width=2, pairs=1, depth=2
 )
+
+
+def at(out: Path, settings: Settings = SMALL, **changes: Any) -> Settings:
+    """The same in a folder, with other settings of training where they are given."""
+    return dataclasses.replace(settings, training=dataclasses.replace(settings.training, out=out, **changes))
+
+
 FUNCTIONS: dict[str, Any] = {
     "and": all,
     "nand": lambda values: not all(values),
@@ -155,7 +162,7 @@ def test_inverters_of_aiger_are_read(tmp_path: Path) -> None:
 
 
 def test_a_gate_without_meaning_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="circuit x has a gate MUX of 3 signals"):
+    with pytest.raises(TrainingError, match="circuit x has a gate MUX of 3 signals"):
         circuit(tmp_path / "x.bench", "INPUT(a)\nINPUT(b)\nc = MUX(a, b, a)\n")
 
 
@@ -261,7 +268,7 @@ def test_circuits_are_split_and_never_their_parts(data: Cones) -> None:
 
 def test_few_circuits_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one.bench").write_text(random_netlist(0))
-    with pytest.raises(StudyError, match="holds 1 circuits") as caught:
+    with pytest.raises(TrainingError, match="holds 1 circuits") as caught:
         load(dataclasses.replace(SMALL, data=tmp_path))
     assert "--data" in caught.value.help
 
@@ -278,27 +285,36 @@ def test_a_circuit_is_read_once(tmp_path: Path) -> None:
 
 def test_gates_count_and_inputs_do_not(data: Cones) -> None:
     split = folds(data, SMALL)[0]
-    room = covering(data.dags, [split], SMALL)
-    trainer = Trainer(study.maker("gine", SMALL), Probability(data), room, SMALL)
-    (part,) = minibatches(split.train[:3], 4)
-    example = trainer.example(part)
-    gates = sum(int((data.level[number] > 0).sum()) for number in part.graphs[:3])
+    learner = study.learner("gine", data, [split], SMALL)
+    numbers = split.train[:3]
+    example = learner.example(numbers)
+    gates = sum(int((data.level[number] > 0).sum()) for number in numbers)
     assert example.counts.sum() == gates
-    wanted = np.concatenate([data.probability[number][data.level[number] > 0] for number in part.graphs[:3]])
+    wanted = np.concatenate([data.probability[number][data.level[number] > 0] for number in numbers])
     np.testing.assert_allclose(example.targets[example.counts], wanted)
 
 
-def test_errors_are_told_apart_by_level(data: Cones) -> None:
+def test_errors_are_told_apart_by_level() -> None:
     found = Errors.of(np.asarray([0.1, 0.2, 0.3, 0.5]), np.asarray([1, 4, 5, 30]))
     assert found.mean == pytest.approx(0.275)
     assert found.bands[2] is None
     assert [found.bands[band] for band in (0, 1, 3)] == pytest.approx([0.15, 0.3, 0.5])
-    task, fold = Probability(data), folds(data, SMALL)[1]
-    levels = task.levels(fold.test)
-    before = np.zeros(sum(int((data.level[number] > 0).sum()) for number in fold.validation))
-    reached = task.reached(0.5, np.concatenate([before + 0.25, np.where(levels <= 4, 0.1, 0.2)]), fold)
-    assert (reached.loss, reached.validation, reached.merit) == (0.5, 0.25, -0.25)
-    assert reached.bands[:2] == pytest.approx((0.1, 0.2))
+    assert Errors.measured(found.measures) == found
+
+
+def test_measures_are_of_their_circuits(data: Cones) -> None:
+    """Whatever order the batches have: off by a quarter in validation, by a tenth up to level four of the test, else by a
+    fifth."""
+    problem, fold = Probability(data), folds(data, SMALL)[1]
+    order = np.random.default_rng(0).permutation(np.concatenate([fold.validation, fold.test]))
+    answers: list[np.ndarray] = []
+    for number in order.tolist():
+        off = 0.25 if number in fold.validation else np.where(data.level[number] <= 4, 0.1, 0.2)
+        answers.append((data.probability[number] + off)[data.level[number] > 0])
+    found = problem.measures(np.concatenate(answers), order, fold)
+    assert found["error"] == pytest.approx(0.25, abs=1e-6)
+    assert (found["test 1-4"], found["test 5-8"]) == pytest.approx((0.1, 0.2), abs=1e-6)
+    assert 0.1 < found["test"] < 0.2
 
 
 def test_simple_answers(data: Cones) -> None:
@@ -318,7 +334,7 @@ def test_simple_answers(data: Cones) -> None:
 
 @pytest.mark.parametrize("dim", [16, 48])
 def test_networks_have_the_size_of_plstm(dim: int) -> None:
-    settings = dataclasses.replace(Settings(), dim=dim)
+    settings = Settings(Path(), dim=dim)
 
     def count(model: Any) -> int:
         leaves = jax.tree.leaves(jax.eval_shape(lambda: study.maker(model, settings)(jax.random.key(0))))
@@ -331,8 +347,13 @@ def test_networks_have_the_size_of_plstm(dim: int) -> None:
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
+WHAT = ("result.json", "log.jsonl")
+
+
 def files(out: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+    """What equal runs have alike: results and logs of folds, the page and its figure."""
+    found = [path for path in sorted(out.rglob("*")) if path.name in WHAT or (path.parent == out and path.is_file())]
+    return {str(path.relative_to(out)): path.read_bytes() for path in found if path.name != "circuits.json"}
 
 
 class Killed(BaseException):
@@ -340,45 +361,50 @@ class Killed(BaseException):
 
 
 def test_a_run_that_is_killed_goes_on_to_the_bit(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings, keep = dataclasses.replace(SMALL, data=folder, page=tmp_path / "page"), Place.keep_state
-    whole_run = study.run(dataclasses.replace(settings, out=tmp_path / "whole"), QUIET)
-    left = 0
+    """Killed behind the second checkpoint of the second fold."""
+    settings, keep = dataclasses.replace(SMALL, data=folder, page=tmp_path / "page"), Checkpoints.keep
+    whole_run = study.run(at(tmp_path / "whole", settings), QUIET)
+    left = whole_run.models["gine"][0].steps + 2
 
-    def stopping(self: Place[Epoch], fold: int, state: Any) -> None:
+    def stopping(self: Checkpoints, *what: Any) -> None:
         nonlocal left
-        keep(self, fold, state)
+        keep(self, *what)
         left -= 1
         if left == 0:
             raise Killed
 
-    monkeypatch.setattr(Place, "keep_state", stopping)
-    for stop in (1, 2):
-        left = stop
-        with pytest.raises(Killed):
-            study.run(dataclasses.replace(settings, out=tmp_path / "parts"), QUIET)
+    monkeypatch.setattr(Checkpoints, "keep", stopping)
+    with pytest.raises(Killed):
+        study.run(at(tmp_path / "parts", settings), QUIET)
     monkeypatch.undo()
-    study.run(dataclasses.replace(settings, out=tmp_path / "parts"), QUIET)
+    study.run(at(tmp_path / "parts", settings, resume=True), QUIET)
     found = files(tmp_path / "whole")
     assert found == files(tmp_path / "parts")
-    assert list(found) == ["circuits.json", "circuits.md", "circuits.svg", "gine/fold-0.json", "gine/fold-1.json"]
+    names = [f"gine/fold-{fold}/{name}" for fold in (0, 1) for name in ("log.jsonl", "result.json")]
+    assert list(found) == ["circuits.md", "circuits.svg", *names]
     assert files(tmp_path / "page") == {name: found[name] for name in ("circuits.md", "circuits.svg")}
-    numbers = json.loads(found["circuits.json"])
+    numbers = json.loads((tmp_path / "whole/circuits.json").read_text())
     assert list(numbers["rows"]) == ["mean", "independent", "gine"]
-    assert numbers["rows"]["gine"]["folds"][1]["mean"] == whole_run.models["gine"][1].best.test
+    assert numbers["rows"]["gine"]["folds"][1]["mean"] == whole_run.models["gine"][1].best["test"]
     assert "| GIN with edge features, directed |" in found["circuits.md"].decode()
 
 
 @pytest.mark.slow
 def test_every_model_learns(folder: Path, tmp_path: Path) -> None:
-    found = study.run(dataclasses.replace(SMALL, models=MODELS, data=folder, out=tmp_path, folds=1, epochs=12, dim=16), QUIET)
+    settings = dataclasses.replace(SMALL, models=MODELS, data=folder, folds=1, dim=16)
+    found = study.run(at(tmp_path, settings, epochs=12), QUIET)
     for results in found.models.values():
-        assert results[0].curve[-1].loss < results[0].curve[0].loss
+        assert results[0].training[-1]["loss"] < results[0].training[0]["loss"]
 
 
 def test_the_table(data: Cones) -> None:
     def result(fold: int, *errors: tuple[float, float]) -> Result[Epoch]:
-        curve = tuple(Epoch(1.0, validation, test, [test, None, 2 * test, 3 * test]) for validation, test in errors)
-        return Result(fold, 1234, curve, "d")
+        curve = [
+            {"step": step, "error": error, **Errors(test, (test, None, 2 * test, 3 * test)).measures}
+            for step, (error, test) in enumerate(errors)
+        ]
+        best = min(curve, key=lambda judgement: judgement["error"])
+        return Result(fold, 1234, len(curve), int(best["step"]), [], curve, "d")
 
     simple = {"mean": [Errors(0.2, (0.1, None, 0.3, 0.4)), Errors(0.4, (0.3, 0.2, 0.3, 0.4))]}
     found = Outcome(data, simple, {"plstm": [result(0, (0.3, 0.9), (0.2, 0.1), (0.2, 0.8)), result(1, (0.1, 0.2))]})
@@ -393,18 +419,32 @@ def test_the_table(data: Cones) -> None:
 
 
 def test_command_line() -> None:
-    assert parse(["--data", "x"]) == Settings(data=Path("x"))
+    assert parse(["--data", "x"]) == Settings(Path("x"))
     given = parse(["--data", "x", "--models", "gin", "plstm", "--folds", "2", "--epochs", "3", "--seed", "7", "--page", "docs"])
-    assert given == Settings(data=Path("x"), models=("gin", "plstm"), folds=2, epochs=3, seed=7, page=Path("docs"))
-    for words in ([], ["--folds", "6"], ["--epochs", "0"], ["--seed", "-1"], ["--seed", str(2**31)], ["--models", "gcn"]):
-        with pytest.raises(SystemExit):
-            parse(["--data", "x", *words] if words else [])
+    training = dataclasses.replace(TRAINING, epochs=3, seed=7)
+    assert given == Settings(Path("x"), training, models=("gin", "plstm"), folds=2, page=Path("docs"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--folds", "6"], ["--epochs", "0"], ["--seed", "-1"], ["--most", "9"], ["--models", "gcn"], ["--devices", "2"], []],
+)
+def test_wrong_options_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse(["--data", "x", *words] if words else [])
+    assert stop.value.code == 2
+    assert (words or ["--data"])[0] in capsys.readouterr().err
 
 
 def test_models_have_rates_and_rounds_of_their_own() -> None:
-    assert {model: Settings().of(model).depth for model in ("gin", "gine", "mpnn")} == {"gin": 4, "gine": 4, "mpnn": 8}
-    assert {model: Settings().of(model).rate for model in MODELS} == {"plstm": 5e-3, "gin": 5e-3, "gine": 5e-3, "mpnn": 2e-3}
-    assert Settings().of("mpnn").deciding != Settings().deciding
+    """Unless others are asked for."""
+    settings = Settings(Path())
+    assert {model: settings.of(model).depth for model in ("gin", "gine", "mpnn")} == {"gin": 4, "gine": 4, "mpnn": 8}
+    rates = {model: settings.of(model).training.rate for model in MODELS}
+    assert rates == {"plstm": 5e-3, "gin": 5e-3, "gine": 5e-3, "mpnn": 2e-3}
+    assert settings.on("mpnn", 0).deciding != settings.on("gine", 0).deciding
+    asked = dataclasses.replace(at(Path(), settings, rate=1e-2), depth=3)
+    assert {(asked.of(model).training.rate, asked.of(model).depth) for model in MODELS} == {(1e-2, 3)}
 
 
 def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

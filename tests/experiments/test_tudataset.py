@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 from rich.console import Console
 
-from stmlang.experiments.folds.errors import StudyError
-from stmlang.experiments.folds.graphs import bucket, epoch_order, evaluated, minibatches
-from stmlang.experiments.folds.kept import Place, Result
-from stmlang.experiments.folds.training import Trainer, best, rate_at
+from stmlang.experiments.folds.graphs import bucket, dealt, judged, node_counts, trained
+from stmlang.experiments.folds.kept import RESULT, Result
+from stmlang.experiments.folds.problem import Learner
+from stmlang.experiments.training.checkpoints import Checkpoints
+from stmlang.experiments.training.errors import TrainingError
+from stmlang.experiments.training.optimizers import schedule
 from stmlang.experiments.tudataset import study
 from stmlang.experiments.tudataset.__main__ import main, parse
-from stmlang.experiments.tudataset.classes import Classes, Epoch
 from stmlang.experiments.tudataset.data import folds, load
-from stmlang.experiments.tudataset.report import as_json, chosen, table
-from stmlang.experiments.tudataset.settings import MODELS, Entry, Settings
+from stmlang.experiments.tudataset.report import as_json, chosen, curves, table
+from stmlang.experiments.tudataset.settings import MODELS, TRAINING, Entry, Settings
 from stmlang.graph import Bucket, GraphSet, batch
 from tests.experiments import tiny
 
 QUIET = Console(quiet=True)
-SMALL = Settings(sets=(tiny.NAME,), models=("gin",), depths=(1,), folds=2, epochs=3, batch=8, hidden=8, dim=4, heads=1, width=2)
+TINY = replace(TRAINING, epochs=3, batch=8, checkpoint=0.0)
+SMALL = Settings(TINY, sets=(tiny.NAME,), models=("gin",), depths=(1,), folds=2, hidden=8, dim=4, heads=1, width=2)
+
+
+def at(out: Path, settings: Settings = SMALL, **changes: Any) -> Settings:
+    """The same in a folder, with other settings of training where they are given."""
+    return replace(settings, training=replace(settings.training, out=out, **changes))
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +48,14 @@ def graphs(folder: Path) -> GraphSet:
 
 
 @pytest.fixture(scope="module")
-def trainer(graphs: GraphSet) -> Trainer[Epoch]:
+def learner(graphs: GraphSet) -> Learner:
     """What runs of `SMALL` share here, so that each need not compile the same programs."""
-    room = bucket(graphs.dags, folds(graphs, SMALL), SMALL)
-    return Trainer(study.maker(Entry("gin", 1), graphs, SMALL), Classes(graphs), room, SMALL)
+    return study.learner(Entry("gin", 1), graphs, folds(graphs, SMALL), SMALL)
 
 
 @pytest.fixture
-def quick(trainer: Trainer[Epoch], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "Trainer", lambda *_: trainer)
+def quick(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study, "learner", lambda *_: learner)
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -78,44 +85,55 @@ def test_folds_are_ten_stratified_and_fixed(graphs: GraphSet) -> None:
         assert sorted([*fold.train, *fold.validation, *fold.test]) == list(range(30))
         assert all(1 <= graphs.labels[part].sum() <= 2 for part in (fold.validation, fold.test))
         assert graphs.labels[fold.train].sum() == 12
-    again, other = folds(graphs, SMALL), folds(graphs, dataclasses.replace(SMALL, split=43))
+    again, other = folds(graphs, SMALL), folds(graphs, replace(SMALL, split=43))
     assert [fold.train.tolist() for fold in found] == [fold.train.tolist() for fold in again]
     assert [fold.test.tolist() for fold in found] != [fold.test.tolist() for fold in other]
 
 
 def test_classes_must_be_large_enough(graphs: GraphSet) -> None:
-    rare = dataclasses.replace(graphs, labels=(np.arange(30) < 9).astype(np.int32))
-    with pytest.raises(StudyError, match="fewer than 10"):
+    rare = replace(graphs, labels=(np.arange(30) < 9).astype(np.int32))
+    with pytest.raises(TrainingError, match="fewer than 10"):
         folds(rare, SMALL)
 
 
-def test_the_last_batch_is_filled_up() -> None:
-    first, last = minibatches(np.asarray([4, 2, 7, 1, 9]), 3)
-    assert (first.graphs.tolist(), first.count) == ([4, 2, 7], 3)
-    assert (last.graphs.tolist(), last.count) == ([1, 9, 4], 2)
-    (only,) = minibatches(np.asarray([5, 6]), 5)
-    assert (only.graphs.tolist(), only.count) == ([5, 6, 5, 6, 5], 2)
+@pytest.mark.parametrize(("count", "most"), [(24, 8), (25, 8), (7, 8), (23, 4), (1, 1)])
+def test_batches_are_few_and_of_like_size(count: int, most: int) -> None:
+    sizes = np.random.default_rng(0).integers(3, 100, 40) ** 2
+    numbers = np.random.default_rng(1).permutation(40)[:count]
+    batches = dealt(numbers, sizes, most, np.random.default_rng(2))
+    assert sorted(np.concatenate(batches).tolist()) == sorted(numbers.tolist())
+    counts = [len(part) for part in batches]
+    assert len(counts) == -(-count // most)
+    assert max(counts) <= most
+    assert max(counts) - min(counts) <= 1
+    # Of any two batches, the one has in every round no more than the other in the round before.
+    sums = [sizes[part].sum() for part in batches]
+    assert max(sums) - min(sums) <= sizes[numbers].max()
 
 
 def test_an_epoch_shows_every_graph_once_in_an_order_of_its_own(graphs: GraphSet) -> None:
     fold, other, *_ = folds(graphs, SMALL)
-    orders = [epoch_order(fold, epoch, SMALL).tolist() for epoch in (0, 1, 0)]
+    sizes = node_counts(graphs.dags)
+    orders = [np.concatenate(trained(fold, epoch, sizes, TINY)).tolist() for epoch in (0, 1, 0)]
     assert orders[0] == orders[2] != orders[1]
     assert sorted(orders[0]) == sorted(fold.train.tolist())
-    assert epoch_order(other, 0, SMALL).tolist() != orders[0]
-    assert epoch_order(fold, 0, dataclasses.replace(SMALL, seed=1)).tolist() != orders[0]
+    assert np.concatenate(trained(other, 0, sizes, TINY)).tolist() != orders[0]
+    assert np.concatenate(trained(fold, 0, sizes, replace(TINY, seed=1))).tolist() != orders[0]
+    asked = [np.concatenate(judged(fold, sizes, replace(TINY, seed=seed))).tolist() for seed in (0, 1)]
+    assert asked[0] == asked[1]
+    assert sorted(asked[0]) == sorted([*fold.validation, *fold.test])
 
 
 def test_one_shape_holds_every_batch(graphs: GraphSet) -> None:
-    splits = folds(graphs, SMALL)
-    room = bucket(graphs.dags, splits, SMALL)
-    assert room.graphs == SMALL.batch
+    splits, sizes = folds(graphs, SMALL), node_counts(graphs.dags)
+    room = bucket(graphs.dags, splits, TINY)
+    assert room == bucket(graphs.dags, splits, replace(TINY, steps=9))
     used: list[tuple[int, int]] = []
     for fold in splits:
-        for order in (evaluated(fold), *(epoch_order(fold, epoch, SMALL) for epoch in range(SMALL.epochs))):
-            for part in minibatches(order, SMALL.batch):
-                here = batch([graphs.dags[number] for number in part.graphs], bucket=room)
-                used.append((int(here.node_start[-1]), int(here.edge_start[-1])))
+        epochs = [trained(fold, epoch, sizes, TINY) for epoch in range(TINY.epochs)]
+        for numbers in (part for parts in (judged(fold, sizes, TINY), *epochs) for part in parts):
+            here = batch([graphs.dags[number] for number in numbers], bucket=room)
+            used.append((int(here.node_start[-1]), int(here.edge_start[-1])))
     most = np.max(used, axis=0)
     assert room == Bucket(-(-(int(most[0]) + 2) // 16) * 16, -(-(int(most[1]) + 1) // 16) * 16, 8)
 
@@ -124,134 +142,145 @@ def test_one_shape_holds_every_batch(graphs: GraphSet) -> None:
 
 
 def test_the_rate_rises_and_falls() -> None:
-    rates = np.asarray([rate_at(epoch, Settings()) for epoch in range(100)])
-    np.testing.assert_allclose(rates[:6], [2e-4, 4e-4, 6e-4, 8e-4, 1e-3, 1e-3])
-    assert (np.diff(rates[5:]) < 0).all()
-    assert rates[52] == pytest.approx(5e-4, rel=0.03)
-    assert 0 < rates[99] < 1e-6
-    short = Settings(epochs=3)
-    np.testing.assert_allclose([rate_at(epoch, short) for epoch in range(3)], [2e-4, 4e-4, 6e-4])
+    rates = np.asarray([float(schedule(Settings().training, 1400)(step)) for step in range(1401)])
+    np.testing.assert_allclose(rates[[0, 35, 70, 1400]], [0, 5e-4, 1e-3, 0], atol=1e-9)
+    assert (np.diff(rates[:71]) > 0).all()
+    assert (np.diff(rates[70:]) < 0).all()
 
 
-def test_the_first_best_epoch_counts() -> None:
-    curve = tuple(Epoch(1.0, validation, 0.0) for validation in (0.5, 0.75, 0.75, 0.25))
-    assert best(curve) == 1
+def test_padding_does_not_count(graphs: GraphSet, learner: Learner) -> None:
+    """The loss of five graphs is the mean of those of each."""
+    numbers = folds(graphs, SMALL)[0].train[:5]
+    model, key = learner.model, jax.random.key(0)
+    examples = [learner.example(part) for part in (numbers, *np.split(numbers, 5))]
+    assert [int(example.counts.sum()) for example in examples] == [5, 1, 1, 1, 1, 1]
+    together, *alone = [float(eqx.filter_jit(learner.loss)(model, example, key)[0]) for example in examples]
+    assert together == pytest.approx(np.mean(alone), rel=1e-4)
 
 
-def test_graphs_that_fill_up_do_not_count(graphs: GraphSet, trainer: Trainer[Epoch]) -> None:
-    """A step on five graphs is the same, to rounding, whatever the other three are."""
-    splits = folds(graphs, SMALL)
-    state, (part,) = trainer.start(splits[0]), minibatches(splits[0].train[:5], 8)
-    other = dataclasses.replace(part, graphs=np.concatenate([part.graphs[:5], splits[0].train[9:12]]))
-    found: list[Any] = [trainer.step(state.learned, state.optimizer, 1e-3, trainer.example(which)) for which in (part, other)]
-    for one, another in zip(*(jax.tree.leaves(result) for result in found), strict=True):
-        np.testing.assert_allclose(one, another, rtol=1e-3, atol=1e-6)
-    counted: Any = trainer.step(state.learned, state.optimizer, 1e-3, trainer.example(dataclasses.replace(part, count=8)))
-    assert float(counted[2]) > float(found[0][2]) + 0.1
+def test_measures_are_of_their_graphs(graphs: GraphSet, learner: Learner) -> None:
+    """Whatever order the batches have."""
+    fold, labels = folds(graphs, SMALL)[0], np.asarray(graphs.labels)
+    order = np.random.default_rng(0).permutation(np.concatenate([fold.validation, fold.test]))
+    said = np.where(np.isin(order, fold.test), labels[order], 1 - labels[order])
+    said[order == fold.validation[0]] = labels[fold.validation[0]]
+    assert learner.problem.measures(said, order, fold) == {"accuracy": pytest.approx(1 / 3), "test": 1.0}
+
+
+WHAT = ("result.json", "log.jsonl")
 
 
 def files(out: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+    """What equal runs have alike: results and logs of folds, tables and figures."""
+    found = [path for path in sorted(out.rglob("*")) if path.name in WHAT or (path.parent == out and path.is_file())]
+    return {str(path.relative_to(out)): path.read_bytes() for path in found if path.name != "results.json"}
 
 
 @pytest.fixture(scope="module")
 def unbroken(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("unbroken")
-    study.run(dataclasses.replace(SMALL, data=folder, out=out), QUIET)
+    study.run(replace(at(out), data=folder), QUIET)
     return out
 
 
 def test_what_a_run_leaves_behind(unbroken: Path) -> None:
-    names = ["TINY/gin-1/fold-0.json", "TINY/gin-1/fold-1.json"]
-    assert list(files(unbroken)) == [*names, "accuracy.svg", "curves-TINY.svg", "results.json", "results.md"]
-    found = json.loads((unbroken / names[1]).read_text())
-    assert len(found["curve"]) == 3
-    assert found["fold"] == 1
-    assert found["settings"]["epochs"] == 3
+    names = [f"TINY/gin-1/fold-{fold}/{name}" for fold in (0, 1) for name in ("log.jsonl", "result.json")]
+    assert list(files(unbroken)) == [*names, "accuracy.svg", "curves-TINY.svg", "results.md"]
+    fold = unbroken / "TINY/gin-1/fold-1"
+    assert {path.name for path in fold.iterdir()} == {*WHAT, "config.json", "checkpoints", "report.html"}
+    found = json.loads((fold / RESULT).read_text())
+    assert (found["result"]["fold"], found["result"]["steps"], found["settings"]["epochs"]) == (1, 9, 3)
+    assert [line["step"] for line in found["result"]["validation"]] == [3, 6, 9]
     assert "| GIN | 0." in (unbroken / "results.md").read_text()
+    assert json.loads((unbroken / "results.json").read_text())["sets"]["TINY"]["gin-1"]["folds"] == 2
 
 
 class Killed(BaseException):
     """As if the process had been killed: nothing is to catch it."""
 
 
+def stopping(monkeypatch: pytest.MonkeyPatch, before: bool) -> list[int]:
+    """Stops runs at so many checkpoints after the number in the list was set, before or after the checkpoint is written."""
+    left, keep = [0], Checkpoints.keep
+
+    def kept(self: Checkpoints, *what: Any) -> None:
+        left[0] -= 1
+        if left[0] == 0 and before:
+            raise Killed
+        keep(self, *what)
+        if left[0] == 0:
+            raise Killed
+
+    monkeypatch.setattr(Checkpoints, "keep", kept)
+    return left
+
+
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("stops", "before"), [((1, 2, 2), False), ((3, 1), True)])
+@pytest.mark.parametrize(("stops", "before"), [((4, 5, 8), False), ((9, 3), True)])
 def test_a_run_that_is_killed_goes_on_to_the_bit(
     folder: Path, tmp_path: Path, unbroken: Path, monkeypatch: pytest.MonkeyPatch, stops: tuple[int, ...], before: bool
 ) -> None:
-    """Killed so many epochs after each start, before or after the epoch is written down; then once without."""
-    settings, keep = dataclasses.replace(SMALL, data=folder, out=tmp_path / "out"), Place.keep_state
-    left = 0
-
-    def stopping(self: Place[Epoch], fold: int, state: Any) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0 and before:
-            (self.folder / ".stmlang-half.tmp").write_bytes(b"half a fi")
-            raise Killed
-        keep(self, fold, state)
-        if left == 0:
-            raise Killed
-
-    monkeypatch.setattr(Place, "keep_state", stopping)
-    for stop in stops:
-        left = stop
+    """Killed so many steps after each start, in the midst of an epoch and at its end; then once without."""
+    settings = replace(at(tmp_path / "out"), data=folder)
+    left = stopping(monkeypatch, before)
+    for number, stop in enumerate(stops):
+        left[0] = stop
         with pytest.raises(Killed):
-            study.run(settings, QUIET)
-    monkeypatch.undo()
-    study.run(settings, QUIET)
-    found = files(tmp_path / "out")
-    found.pop("TINY/gin-1/.stmlang-half.tmp", None)
-    assert found == files(unbroken)
+            study.run(at(tmp_path / "out", settings, resume=number > 0), QUIET)
+    with pytest.raises(TrainingError, match="lies a study"):
+        study.run(settings, QUIET)
+    left[0] = 0
+    study.run(at(tmp_path / "out", settings, resume=True), QUIET)
+    assert files(tmp_path / "out") == files(unbroken)
 
 
 def test_what_is_done_is_not_done_again(folder: Path, unbroken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "Trainer", None)
+    monkeypatch.setattr(study, "learner", None)
     before = files(unbroken)
-    study.run(dataclasses.replace(SMALL, data=folder, out=unbroken), QUIET)
+    study.run(replace(at(unbroken, resume=True), data=folder), QUIET)
+    study.run(replace(at(unbroken, resume=True), data=folder, folds=1), QUIET)
+    study.run(replace(at(unbroken, resume=True), data=folder), QUIET)
     assert files(unbroken) == before
 
 
 def test_other_settings_are_refused(folder: Path, unbroken: Path) -> None:
-    with pytest.raises(StudyError, match="made with other settings: epochs, rate"):
-        study.run(dataclasses.replace(SMALL, data=folder, out=unbroken, epochs=4, rate=0.1), QUIET)
+    with pytest.raises(TrainingError, match="made with other settings: epochs, rate"):
+        study.run(replace(at(unbroken, resume=True, epochs=4, rate=0.1), data=folder), QUIET)
 
 
-@pytest.mark.parametrize("name", ["fold-0.json", "fold-0.npz"])
-def test_files_that_are_none_of_ours_are_refused(folder: Path, tmp_path: Path, name: str) -> None:
-    place = tmp_path / tiny.NAME / "gin-1" / name
+def test_files_that_are_none_of_ours_are_refused(folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / tiny.NAME / "gin-1" / "fold-0" / RESULT
     place.parent.mkdir(parents=True)
     place.write_bytes(b"[]")
-    with pytest.raises(StudyError, match=f"{name} cannot be read") as caught:
-        study.run(dataclasses.replace(SMALL, data=folder, out=tmp_path), QUIET)
+    with pytest.raises(TrainingError, match=r"result\.json cannot be read") as caught:
+        study.run(replace(at(tmp_path), data=folder), QUIET)
     assert "delete it" in caught.value.help
 
 
 @pytest.mark.slow
 def test_every_model_goes_on_to_the_bit(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the middle of each. Each run compiles for itself, as one in another process does."""
-    settings, keep = dataclasses.replace(SMALL, data=folder, models=MODELS, folds=1), Place.keep_state
-
-    def stopping(self: Place[Epoch], fold: int, state: Any) -> None:
-        keep(self, fold, state)
-        if len(state.curve) == 2:
-            raise Killed
-
-    study.run(dataclasses.replace(settings, out=tmp_path / "whole"), QUIET)
-    monkeypatch.setattr(Place, "keep_state", stopping)
-    for _ in MODELS:
+    settings = replace(SMALL, data=folder, models=MODELS, folds=1)
+    study.run(at(tmp_path / "whole", settings), QUIET)
+    left = stopping(monkeypatch, before=False)
+    for number in range(len(MODELS)):
+        left[0] = 5 if number == 0 else 4 + 5
         with pytest.raises(Killed):
-            study.run(dataclasses.replace(settings, out=tmp_path / "parts"), QUIET)
-    study.run(dataclasses.replace(settings, out=tmp_path / "parts"), QUIET)
+            study.run(at(tmp_path / "parts", settings, resume=number > 0), QUIET)
+    left[0] = 0
+    study.run(at(tmp_path / "parts", settings, resume=True), QUIET)
     assert files(tmp_path / "whole") == files(tmp_path / "parts")
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def result(fold: int, *accuracies: tuple[float, float]) -> Result[Epoch]:
-    return Result(fold, 1234, tuple(Epoch(1.0, validation, test) for validation, test in accuracies), "d")
+def result(fold: int, *accuracies: tuple[float, float]) -> Result:
+    """Of a run with a step an epoch."""
+    judgements = [{"step": k + 1, "accuracy": validation, "test": test} for k, (validation, test) in enumerate(accuracies)]
+    losses = [{"step": k + 1, "loss": 1.0} for k in range(len(accuracies))]
+    best = max(judgements, key=lambda judgement: judgement["accuracy"])
+    return Result(fold, 1234, len(losses), int(best["step"]), losses, judgements, "d")
 
 
 FOUND = {
@@ -278,6 +307,10 @@ def test_the_table_stands_beside_the_paper() -> None:
     assert lines[7].endswith(" is, on MUTAG: pLSTM 0.6000, GIN 0.4000; on OWN: GIN 0.5000.")
 
 
+def test_curves_of_folds_that_ended_early_are_drawn() -> None:
+    assert "<svg" in curves(FOUND["MUTAG"])
+
+
 def test_results_hold_every_fold() -> None:
     found = as_json(FOUND, SMALL)["sets"]["MUTAG"]
     assert found["plstm"]["tests"] == [0.9, 0.7]
@@ -291,8 +324,14 @@ def test_results_hold_every_fold() -> None:
 def test_command_line() -> None:
     assert parse([]) == Settings()
     given = parse(["--sets", "MUTAG", "--models", "gin", "plstm", "--depths", "8", "4", "--folds", "2", "--seed", "7"])
-    assert given == Settings(sets=("MUTAG",), models=("gin", "plstm"), folds=2, seed=7)
-    wrong = (
+    training = replace(TRAINING, seed=7)
+    assert given == Settings(training, sets=("MUTAG",), models=("gin", "plstm"), depths=(8, 4), folds=2)
+    assert [str(entry) for entry in study.entries(given)] == ["gin-4", "gin-8", "plstm"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         ["--folds", "11"],
         ["--epochs", "0"],
         ["--seed", "-1"],
@@ -300,10 +339,14 @@ def test_command_line() -> None:
         ["--depths", "0"],
         ["--sets", "../x"],
         ["--models", "x"],
-    )
-    for words in wrong:
-        with pytest.raises(SystemExit):
-            parse(words)
+        ["--devices", "2"],
+    ],
+)
+def test_wrong_options_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse(words)
+    assert stop.value.code == 2
+    assert words[0] in capsys.readouterr().err.replace("_", "-")
 
 
 def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -324,4 +367,4 @@ def test_a_run_that_is_stopped_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(study, "run", stopped)
     with pytest.raises(KeyboardInterrupt):  # in a process of its own it ends with 130: tests/cli/test_stopping.py
         main([])
-    assert "goes on from here" in capsys.readouterr().out
+    assert "with --resume goes on" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from threading import Thread
 
 import pytest
 
-from stmlang.experiments.folds.errors import StudyError
+from stmlang.experiments.training.errors import TrainingError
 from stmlang.experiments.tudataset import download
 from stmlang.experiments.tudataset.__main__ import main
 from stmlang.experiments.tudataset.download import DIGESTS, digest, fetched
@@ -93,7 +93,7 @@ PATH = f"/sets/{tiny.NAME}.zip"
 
 def refused(server: Server, cache: Path, words: str) -> None:
     """Nothing is kept of what was refused."""
-    with pytest.raises(StudyError, match=words):
+    with pytest.raises(TrainingError, match=words):
         fetched(tiny.NAME, server.address, cache)
     assert list(cache.iterdir()) == []
 
@@ -177,12 +177,12 @@ def test_nobody_there(files: Content, tmp_path: Path) -> None:
 @pytest.mark.parametrize("address", ["file:///etc", "ftp://127.0.0.1", "sets"])
 def test_other_addresses_are_refused(files: Content, tmp_path: Path, address: str) -> None:
     assert files
-    with pytest.raises(StudyError, match="no address of an archive"):
+    with pytest.raises(TrainingError, match="no address of an archive"):
         fetched(tiny.NAME, address, tmp_path / "cache")
 
 
 def test_sets_that_cannot_be_checked_are_not_fetched(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="ENZYMES cannot be checked"):
+    with pytest.raises(TrainingError, match="ENZYMES cannot be checked"):
         fetched("ENZYMES", server.address, tmp_path)
     assert server.questions == []
 

@@ -112,6 +112,20 @@ def test_a_readout_of_nodes_says_something_of_each(name: str) -> None:
     assert min(np.abs(alone[i] - alone[j]).max() for i in range(12) for j in range(i)) > 1e-3
 
 
+def test_a_sum_over_nodes_is_the_mean_of_a_graph_of_the_usual_size() -> None:
+    """And tells a graph from two of it side by side, which the mean does not."""
+    mean, total, given = model("plstm"), model("plstm", usual_nodes=12), data()
+    found = [np.asarray(logits(made, prepared(made, [2, 0], given))) for made in (mean, total)]
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-5)
+    assert np.abs(found[0][1] - found[1][1]).max() > 1e-3
+    (dag, *_), (nodes, *_), (edges, *_) = given
+    pair = ragged_dag(14, np.concatenate([dag.tail, dag.tail + 7]), np.concatenate([dag.head, dag.head + 7]))
+    doubled: Data = [dag, pair], [nodes, np.tile(nodes, (2, 1))], [edges, np.tile(edges, (2, 1))]
+    once, twice = (np.asarray(logits(made, prepared(made, [0, 1], doubled)))[:2] for made in (mean, total))
+    np.testing.assert_allclose(once[0], once[1], atol=1e-5)
+    assert np.abs(twice[0] - twice[1]).max() > 1e-3
+
+
 @pytest.mark.parametrize("name", ["gine", "mpnn"])
 def test_directed_links_tell_an_edge_from_its_reverse(name: str) -> None:
     made, (graphs, nodes, edges) = model(name, directed=True), data()
@@ -204,6 +218,7 @@ def test_what_no_model_can_be_made_of() -> None:
     refused("STM5010", "readout", lambda: GNN("gcn", readout="edges", **sizes))  # pyright: ignore[reportArgumentType]
     refused("STM5010", "readout", lambda: PLSTM(scans("p"), scans("d"), readout="edges", **sizes))  # pyright: ignore
     refused("STM5010", "kind", lambda: GNN("transformer", **sizes))  # pyright: ignore[reportArgumentType]
+    refused("STM5208", "`usual_nodes` must be", lambda: PLSTM(scans("p"), scans("d"), usual_nodes=0, **sizes))
     chain = stmlang.compile("std:plstm/chain", time=5)
     refused("STM5208", "`p`, scan `plstm`, must run on graphs", lambda: PLSTM(chain, scans("d"), **sizes))
     refused("STM5208", "`d` must be a compiled scan", lambda: PLSTM(scans("p"), "std:plstm/graph_d", **sizes))  # pyright: ignore
