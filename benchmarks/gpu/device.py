@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.compile_time import machine
 from benchmarks.gpu.settings import Options
@@ -25,7 +25,7 @@ def measure(case: str, options: Options) -> dict[str, Any]:
     del case
     import jax
 
-    backend, devices = jax.default_backend(), jax.devices()
+    backend, devices = jax.default_backend(), cast(list[Any], jax.devices())
     if not options.dry and backend != "gpu":
         raise RuntimeError(f"JAX runs on {backend} here, and finds no GPU: check `nvidia-smi`, or try `make gpu ARGS=--dry`")
     return {

@@ -202,7 +202,9 @@ def _part(path: str, manifest: dict[str, Any], members: Mapping[str, bytes]) -> 
     signature, stored = signature_from(manifest["signature"]), json.loads(members["recipe.json"])
     recipe, sizes = recipe_from(stored), manifest["bucket"]
     nodes, edges = recipe.room.nodes, recipe.room.edges
-    if set(sizes) != set(SIZES) or (sizes["nodes"], sizes["edges"]) != (nodes, edges) or signature.inputs["q"][:1] != (nodes,):
+    if set(sizes) != set(SIZES) or not all(isinstance(size, int) and size >= 0 for size in sizes.values()):
+        raise ValueError("its bucket has no sizes")
+    if (sizes["nodes"], sizes["edges"]) != (nodes, edges) or signature.inputs["q"][:1] != (nodes,):
         raise ValueError("its bucket is not what its program takes")
     bucket = Bucket(**sizes, room=recipe.room)
     structs = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in exported.in_avals]

@@ -174,6 +174,7 @@ def flipped(members: dict[str, bytes]) -> None:
 SPOILED: dict[str, tuple[str, str, Any]] = {
     "a bucket of other sizes": ("STM5304", "bucket is not", changed(0, bucket={"graphs": 4, "nodes": 50, "edges": 96})),
     "a bucket of nothing": ("STM5304", "bucket", changed(0, bucket={})),
+    "a bucket of less": ("STM5304", "bucket", changed(0, bucket={"graphs": -1, "nodes": 96, "edges": 96})),
     "no members": ("STM5304", "other members", changed(1, members={})),
     "members of another": ("STM5304", "other members", changed(1, members={"program.bin": "0/program.bin"})),
     "an unknown platform": ("STM5304", "cannot be", changed(0, platforms=["abacus"])),
