@@ -49,7 +49,7 @@ def _counts(report: Path) -> dict[str, int]:
         return {"passed": 0, "wrong": 0, "skipped": 0}
     suite = ElementTree.parse(report).getroot().find("testsuite")
     report.unlink()
-    told = {} if suite is None else suite.attrib
+    told = dict[str, str]() if suite is None else suite.attrib
     failed, skipped = int(told.get("failures", 0)) + int(told.get("errors", 0)), int(told.get("skipped", 0))
     return {"passed": int(told.get("tests", 0)) - failed - skipped, "wrong": failed, "skipped": skipped}
 
