@@ -18,7 +18,8 @@ from tests.helpers.architectures import architectures_section
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "SPEC.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-_BLOCK = re.compile(r"^```(stm|stm-error)(?: (STM\d{4})| title=\"\w+\.stm\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(stm|stm-error)(?: (STM\d{4}))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""Those that are files, with a title, need what stands beside them: `tests/docs/test_site.py` checks them."""
 
 
 def blocks(kind: str) -> list[tuple[str, str, str]]:

@@ -105,6 +105,7 @@ def test_blocks_of_a_page(
                 assert yaml.safe_load(block["text"])
             case _ if block["title"]:
                 Path(block["title"]).write_text(block["text"], encoding="utf-8")
+                assert block["kind"] != "stm" or main(["check", block["title"]]) == 0
     if found:
         assert FOUND[name_of(page)](found)
 
