@@ -121,6 +121,7 @@ COMMANDS = {
     "doctor": (["doctor", "--calibrate"], 20.0),
     "compile": (["compile", SPEC, *SIZE, "-o", "op.stmx"], 8.0),
     "fuzz": (["fuzz", "--workers", "2", "--minutes", "1"], 30.0),
+    "watch": (["check", SPEC, "--watch"], 5.0),
 }
 """Commands, and how many seconds they take at most, more or less."""
 
@@ -151,6 +152,7 @@ def run(command: str, number: signal.Signals, delay: float, folder: Path) -> Non
         ("tune", signal.SIGTERM, 1.0),
         ("compile", signal.SIGHUP, 2.0),
         ("fuzz", signal.SIGINT, 3.0),
+        ("watch", signal.SIGINT, 1.0),
     ],
 )
 def test_a_command(command: str, number: signal.Signals, delay: float, tmp_path: Path) -> None:
