@@ -36,7 +36,7 @@ ELSEWHERE = {"SPEC.md": "language.md", "CONTRIBUTING.md": "contributing.md", "CH
 
 def main(words: Sequence[str] | None = None) -> int:
     """Exit status: that of mkdocs."""
-    parser = argparse.ArgumentParser(prog="python -m docs.site.build", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m docs.site.build", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--specs", action="append", metavar="NAME", help="in the gallery, instead of all of the library")
     parser.add_argument(
         "--wheels", type=Path, metavar="DIR", help="a folder with numpy for Pyodide, for facts and plans in the playground"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import jupytext
+jupytext: Any = import_module("jupytext")  # its own types are partly unknown
 
 
 def notebook(path: Path) -> str:
     """The notebook of a script, as JSON: what it says of itself as words, and a cell for each paragraph of its code."""
     text = path.read_text(encoding="utf-8")
-    made: Any = jupytext.reads(text, fmt="py:light")
+    made = jupytext.reads(text, fmt="py:light")
     said, made.cells[0].cell_type = ast.get_docstring(ast.parse(text)) or path.stem, "markdown"
     title, _, rest = said.partition("\n")
     made.cells[0].source = f"# {path.name}\n\n{title}\n{rest}"
@@ -21,5 +22,4 @@ def notebook(path: Path) -> str:
     for number, cell in enumerate(made.cells):
         cell.id = f"cell-{number}"  # the same script gives the same bytes
     made.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    written: str = jupytext.writes(made, fmt="ipynb")
-    return written
+    return jupytext.writes(made, fmt="ipynb")
