@@ -26,6 +26,8 @@ from docs.site.links import relinked
 from docs.site.notebooks import notebook
 from docs.site.npm import fetched
 from docs.site.playground.pack import pack
+from stmlang.check import library_specs
+from stmlang.cli.progress import progress_bar
 
 ROOT = Path(__file__).parents[2]
 HERE = ROOT / "docs" / "site"
@@ -89,8 +91,10 @@ def assemble(target: Path, specs: list[str] | None = None, wheels: Path | None =
     _write(target / "assets/site.css", (HERE / "site.css").read_bytes())
     for name, text in error_pages():
         _write(target / name, text)
-    for name, content in gallery_pages(specs):
-        _write(target / name, content)
+    with progress_bar("drawing the gallery", len(specs or library_specs())) as show:
+        for name, content in gallery_pages(specs):
+            _write(target / name, content)
+            show(len(list((target / "gallery").rglob("*.md"))), f"drew {name}")
     shim = fetched("iframe-worker")  # lets a page that was opened from a folder search; without it, one from a server still can
     _write(target / "assets/iframe-worker.js", b"" if shim is None else (shim / "shim" / "index.js").read_bytes())
     pack(target / "assets" / "playground", wheels)
