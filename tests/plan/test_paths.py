@@ -29,9 +29,9 @@ PATHS: dict[str, tuple[str, str]] = {
     "plstm/chain_tracking": (TRACKING, "tracks"),
     "plstm/image_p": (RANK_ONE, "rows"),
     "plstm/image_tracking": (TRACKING, "rows"),
-    "plstm/volume_tracking": (TRACKING, "recurrent"),
-    "plstm/dag_tracking": (TRACKING, "recurrent"),
-    "plstm/tree_tracking": (TRACKING, "nodes"),
+    "plstm/volume_tracking": (TRACKING, "rows"),
+    "plstm/dag_tracking": (TRACKING, "dense"),
+    "plstm/tree_tracking": (TRACKING, "parallel"),
     "plstm/image_p_reference": (RANK_ONE, "rows"),
     "plstm/image_d": (CLOSED, "separable"),
     "plstm/image_delta": (CLOSED, "delta_separable"),
@@ -61,6 +61,7 @@ FORWARD = {
     "chain/deltanet": "walk",
     "chain/gated_deltanet": "walk",
     "chain/deltaproduct": "walk",
+    "plstm/volume_tracking": "recurrent",
 }
 """What may be chosen instead where only the result is asked for: the two take about as long, or the loop over nodes takes less
 where there are few heads (GLA of 1,024 nodes, 3 heads of 64: 3.1 ms, in chunks 6.8; DeltaNet: 3.4 and 5.4)."""
