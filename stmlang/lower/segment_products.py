@@ -77,7 +77,8 @@ def matrix_levels(decay: Float[Array, "*batch place index track track"]) -> Leve
     def then(first: Array, second: Array) -> Array:
         return jnp.sum(second[..., :, :, None] * first[..., None, :, :], axis=-2)
 
-    product, after, before = jnp.expand_dims(padded, axis + 1), *2 * (jnp.expand_dims(identity, axis + 1),)
+    product = jnp.expand_dims(padded, axis + 1)
+    after = before = jnp.expand_dims(identity, axis + 1)
     tables = [(after, before)]
     for _ in range(depth):
         (left, right), afters, befores = pairs(product), pairs(after), pairs(before)
