@@ -199,37 +199,34 @@ class Killed(BaseException):
     """As if the process had been killed: nothing is to catch it."""
 
 
-def stopping(monkeypatch: pytest.MonkeyPatch, before: bool) -> list[int]:
-    """Stops runs at so many checkpoints after the number in the list was set, before or after the checkpoint is written."""
+def stopping(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Stops a run at the checkpoint of that number, counted from when it was set in the list, before it is written."""
     left, keep = [0], Checkpoints.keep
 
     def kept(self: Checkpoints, *what: Any) -> None:
         left[0] -= 1
-        if left[0] == 0 and before:
-            raise Killed
-        keep(self, *what)
         if left[0] == 0:
             raise Killed
+        keep(self, *what)
 
     monkeypatch.setattr(Checkpoints, "keep", kept)
     return left
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("stops", "before"), [((4, 5, 8), False), ((9, 3), True)])
 def test_a_run_that_is_killed_goes_on_to_the_bit(
-    folder: Path, tmp_path: Path, unbroken: Path, monkeypatch: pytest.MonkeyPatch, stops: tuple[int, ...], before: bool
+    folder: Path, tmp_path: Path, unbroken: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed so many steps after each start, in the midst of an epoch and at its end; then once without."""
     settings = replace(at(tmp_path / "out"), data=folder)
-    left = stopping(monkeypatch, before)
-    for number, stop in enumerate(stops):
+    left = stopping(monkeypatch)
+    for number, stop in enumerate((5, 6, 4)):
         left[0] = stop
         with pytest.raises(Killed):
             study.run(at(tmp_path / "out", settings, resume=number > 0), QUIET)
     with pytest.raises(TrainingError, match="lies a study"):
         study.run(settings, QUIET)
-    left[0] = 0
+    left[0] = 99
     study.run(at(tmp_path / "out", settings, resume=True), QUIET)
     assert files(tmp_path / "out") == files(unbroken)
 
@@ -262,12 +259,12 @@ def test_every_model_goes_on_to_the_bit(folder: Path, tmp_path: Path, monkeypatc
     """Killed in the middle of each. Each run compiles for itself, as one in another process does."""
     settings = replace(SMALL, data=folder, models=MODELS, folds=1)
     study.run(at(tmp_path / "whole", settings), QUIET)
-    left = stopping(monkeypatch, before=False)
+    left = stopping(monkeypatch)
     for number in range(len(MODELS)):
-        left[0] = 5 if number == 0 else 4 + 5
+        left[0] = 6 if number == 0 else 9 - 5 + 6
         with pytest.raises(Killed):
             study.run(at(tmp_path / "parts", settings, resume=number > 0), QUIET)
-    left[0] = 0
+    left[0] = 99
     study.run(at(tmp_path / "parts", settings, resume=True), QUIET)
     assert files(tmp_path / "whole") == files(tmp_path / "parts")
 
