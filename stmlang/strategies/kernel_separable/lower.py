@@ -29,15 +29,16 @@ Inputs = tuple[Array, Array, Array, Walks]
 
 def _attend(context: LoweringContext, *inputs: Any) -> Array:
     grid = GridTiles.of(lines_in(context.problem), cast(KernelSeparable, context.settings))
+    count = parts_of(context.problem.dtype)
 
     def plain(*inputs: Any) -> Array:
         return attend(1, *inputs)
 
     def forward(*inputs: Any) -> Array:
-        return _forward(grid, inputs)
+        return _forward(grid, count, inputs)
 
     def backward(cotangent: Array, *inputs: Any) -> Inputs:
-        return _backward(grid, inputs, cotangent)
+        return _backward(grid, count, inputs, cotangent)
 
     def plain_backward(cotangent: Array, *inputs: Any) -> Any:
         return cast(Any, jax.vjp(plain, *inputs)[1](cotangent))
@@ -54,17 +55,15 @@ def _attend(context: LoweringContext, *inputs: Any) -> Array:
     return with_adjoint(value, lambda *inputs: (value(*inputs), ()), pull, along=along)(*inputs)
 
 
-def _forward(grid: GridTiles, inputs: Inputs) -> Array:
+def _forward(grid: GridTiles, count: int, inputs: Inputs) -> Array:
     query, key, value, gates = inputs
-    count = parts_of(query.dtype)
     tiled = targets(grid, query, count), sources(grid, key, count), sources(grid, value, count), masks(grid, gates)
     h = kernels.attention(grid, *tiled)
     return of_targets(grid, h, value.shape[-1]).astype(value.dtype)
 
 
-def _backward(grid: GridTiles, inputs: Inputs, cotangent: Array) -> Inputs:
+def _backward(grid: GridTiles, count: int, inputs: Inputs, cotangent: Array) -> Inputs:
     query, key, value, gates = inputs
-    count = parts_of(query.dtype)
     tiled = (
         targets(grid, query, count),
         targets(grid, cotangent, count),

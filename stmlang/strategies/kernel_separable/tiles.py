@@ -86,7 +86,7 @@ def masks(grid: GridTiles, gates: Walks) -> Masks:
     within = within.reshape(terms, heads, grid.lines, grid.blocks, grid.width, grid.blocks, grid.width)
     within = jnp.transpose(within, (1, 2, 3, 5, 0, 6, 4))
     own = jnp.broadcast_to(jnp.eye(grid.lines, dtype=jnp.float32)[..., None], across.shape[1:])
-    between = jnp.concatenate([across, own[None]])
+    between = jnp.concatenate([jnp.where(_reached(grid, len(across)), across, 0), own[None]])
     between = between.reshape(terms * heads * grid.lines, grid.nodes, 1)
     between = _target_tiles(grid, between).reshape(terms, heads, grid.lines, grid.targets, ROWS)
     return Masks(
@@ -109,7 +109,13 @@ def of_between(grid: GridTiles, due: Array) -> Array:
     summed = due.reshape(heads, grid.lines, grid.blocks, grid.targets, terms, ROWS).sum(2)
     nodes = of_targets(grid, jnp.transpose(summed, (3, 0, 1, 2, 4))[..., None], 1)
     lined = nodes.reshape(terms, heads, grid.lines, grid.lines, grid.size)
+    return jnp.where(_reached(grid, terms), lined, 0)
+
+
+def _reached(grid: GridTiles, walks: int) -> Array:
+    """Which lines walks lead to, `(walk, 1, y0, y, 1)`: the first half to later ones, the second to earlier ones. A direction
+    without a partner is walked in both halves."""
     line = jnp.arange(grid.lines)
-    ahead = line[None, :, None] - line[:, None, None]
-    reached = jnp.concatenate([jnp.repeat((sense * ahead > 0)[None], terms // 2, 0) for sense in (1, -1)])
-    return jnp.where(reached[:, None], lined, 0)
+    ahead = line[None, :] - line[:, None]
+    senses = jnp.repeat(jnp.asarray([1, -1]), walks // 2)
+    return (senses[:, None, None] * ahead > 0)[:, None, :, :, None]
