@@ -90,6 +90,7 @@ def plain_strategy(
     offers: Offers = Offers(),
     needs: Needs = Needs(),
     lowering: Any = None,
+    kernel: bool = False,
 ) -> Strategy[NoSettings]:
     """A strategy without settings."""
 
@@ -109,7 +110,7 @@ def plain_strategy(
         del settings
         return cost(problem, target)
 
-    return Strategy(name, summary, NoSettings, refuses, only, fitted, misread, costed, only, offers, needs, lowering)
+    return Strategy(name, summary, NoSettings, refuses, only, fitted, misread, costed, only, offers, needs, lowering, kernel)
 
 
 def seen_by(strategy: AnyStrategy, problem: Problem) -> Problem:

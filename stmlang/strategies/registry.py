@@ -18,6 +18,7 @@ from stmlang.strategies.delta_separable import cost as delta_separable
 from stmlang.strategies.dense import cost as dense
 from stmlang.strategies.dense_nodes import cost as dense_nodes
 from stmlang.strategies.impulse import cost as impulse
+from stmlang.strategies.kernel_chain import cost as kernel_chain
 from stmlang.strategies.kernel_separable import cost as kernel_separable
 from stmlang.strategies.linear import cost as linear
 from stmlang.strategies.nodes import cost as nodes
@@ -52,6 +53,7 @@ STRATEGIES: tuple[AnyStrategy, ...] = (
     walk.STRATEGY,
     corners.STRATEGY,
     kernel_separable.STRATEGY,
+    kernel_chain.STRATEGY,
 )
 
 _known = {strategy.name: strategy for strategy in STRATEGIES}

@@ -60,15 +60,33 @@ def agrees(op: Any, tree: Any, cotangent: Any, h: Any, pulled: Any, tolerance: f
     assert abs(sum(term.sum() for term in terms) - slope) <= tolerance * sum(np.abs(term).sum() for term in terms)
 
 
+CHAIN = """scan test(heads = {heads}, key = 3, value = 2) on chain(t = {length}) {{
+    source = given()
+    transition = tanh(given())
+    mark = given()
+    direct = given()
+    directions {directions}
+    stabilize none
+}}
+"""
+
+
+def chain(length: int, directions: str = "both", *, heads: int = 1) -> str:
+    return CHAIN.format(heads=heads, length=length, directions=directions)
+
+
 CASES = {
     "all directions": (grid(3, 2), "kernel_separable", {"width": 16}, "float32", 2e-6),
     "bfloat16": (grid(2, 3, "forward", turned=True), "kernel_separable", {"width": 16}, "bfloat16", 3e-2),
+    "a chain": (chain(67, "forward"), "kernel_chain", None, "float32", 2e-6),
 }
 MORE = {
     "two tiles a line": (grid(5, 17, heads=2), "kernel_separable", {"width": 16}, "float32", 2e-6),
     "one line a tile": (grid(2, 65, "both"), "kernel_separable", {"width": 64}, "bfloat16", 3e-2),
     "one row": (grid(1, 7), "kernel_separable", {"width": 32}, "float32", 2e-6),
     "one column": (grid(7, 1), "kernel_separable", {"width": 16}, "float32", 2e-6),
+    "three chunks": (chain(130, heads=2), "kernel_chain", None, "float32", 2e-6),
+    "one node": (chain(1), "kernel_chain", None, "bfloat16", 3e-2),
     "turned": (grid(4, 3, turned=True), "kernel_separable", {"width": 32}, "float32", 2e-6),
 }
 
@@ -87,13 +105,14 @@ def test_kernels_agree_with_the_recurrence(name: str) -> None:
     agrees(op, exact, rounded, h, pulled, tolerance)
 
 
-STRATEGIES = {"kernel_separable": (grid(2, 3), {"width": 16})}
+STRATEGIES = {"kernel_separable": (grid(2, 3), {"width": 16}, 3), "kernel_chain": (chain(67), None, 4)}
+"""A scan, settings, and how many kernels its gradient is made of."""
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_elsewhere_they_are_what_xla_makes_of_them(strategy: str) -> None:
     """On a CPU, and to every transformation; for GPUs they are in the program of a batch too."""
-    text, config = STRATEGIES[strategy]
+    text, config, count = STRATEGIES[strategy]
     op, plain = compiled(text, strategy, config), stmlang.compile(text, strategy="recurrent")
     trees = [jax.tree.map(lambda array: jnp.asarray(array, "float32"), as_tree(random_arguments(op, seed))) for seed in (0, 1)]
     batch = jax.tree.map(lambda *arrays: jnp.stack(arrays), *trees)
@@ -109,13 +128,13 @@ def test_elsewhere_they_are_what_xla_makes_of_them(strategy: str) -> None:
         for mine, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-4)
     lowered = jax.jit(jax.vmap(lambda tree: slopes(op, tree))).trace(batch).lower(lowering_platforms=("cuda",)).as_text()
-    assert lowered.count("@mosaic_gpu") == 3
+    assert lowered.count("@mosaic_gpu") == count
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_artifacts_hold_them(strategy: str, tmp_path: Path) -> None:
     """For GPUs, of a batch of known size; one of any size is made of XLA's operations."""
-    text, config = STRATEGIES[strategy]
+    text, config, _ = STRATEGIES[strategy]
     op = compiled(text, strategy, config)
     for batch, held in ((2, True), ("symbolic", False)):
         path = tmp_path / f"{batch}.stmx"

@@ -21,7 +21,8 @@ from stmlang.strategies.registry import strategies, strategy_named, without_kern
 
 GATES = "source[out] = given()\n transition[out, in] = given()\n mark[in] = given()\n"
 ONE_TURN = GATES + "transition[out = cols, in = rows] = 0\n directions all\n"
-KERNELS = {"kernel_separable": ("grid(rows = 14, cols = 14)", ONE_TURN)}
+CHAIN = "source = given()\n transition = sigmoid(given())\n mark = given()\n"
+KERNELS = {"kernel_separable": ("grid(rows = 14, cols = 14)", ONE_TURN), "kernel_chain": ("chain(t = 4096)", CHAIN)}
 
 
 def given(strategy: str, *, key: int = 64, dtype: Any = "bfloat16") -> Problem:
