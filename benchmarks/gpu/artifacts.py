@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from stmlang.ending import output_of
 SHARE, TITLE = 0.05, "Artifacts made on a CPU"
 ENVIRONMENT: dict[str, str] = {}
 HEADER = ("artifact", "bytes", "load s", "first call s", "error", "")
-SCANS = {
+SCANS: dict[str, tuple[str, dict[str, Any]]] = {
     "image_p": ("std:plstm/image_p", {"rows": 5, "cols": 7}),
     "image_d": ("std:plstm/image_d", {"rows": 5, "cols": 7}),
     "chain": ("std:plstm/chain", {"time": 33}),
@@ -50,7 +50,7 @@ def measure(case: str, options: Options) -> dict[str, Any]:
         given = {name: arrays[name] for name in arrays}
     wanted = given.pop("result")
     inputs = [given.pop(name) for name in "qkv"]
-    found = np.asarray(jax.block_until_ready(call(*inputs, given)))
+    found = np.asarray(cast(Any, jax.block_until_ready(call(*inputs, given))))
     done = time.perf_counter()
     real = np.isfinite(wanted)
     error = float(np.abs(found - wanted)[real].max() / np.abs(wanted[real]).max())
@@ -78,7 +78,7 @@ def make(case: str, folder: Path) -> None:
     else:
         op.export(path, platforms, batch=None)
         arguments = op.example(0)
-        result = jax.jit(op)(*arguments)
+        result = np.asarray(cast(Any, jax.jit(op))(*arguments))
     q, k, v, gates = arguments
     np.savez(folder / f"{case}.npz", q=q, k=k, v=v, result=result, **gates)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def _runner(case: str, options: Options) -> Any:
         from benchmarks.graphs import HEAD, MODES, passes, placed
 
         both = passes(placed(HEAD + MODES["P"], molecules(options)))[1]
-        return lambda: jax.block_until_ready(both())
+        return lambda: cast(Any, jax.block_until_ready(both()))
     kind, size = case.split(" ")
     batch, width = (2, 4) if options.dry else (16, 64)
     op = compiled(kind, size, "training", batch, dtype="bfloat16", heads=3, key=width, value=width)

@@ -61,8 +61,15 @@ def errors(strategy: str, dtype: str) -> tuple[float, float]:
     example, config = smallest.example_of(strategy)
     subject: Any = smallest.smallest(strategy)
     op: Any = smallest.compiled(example, dtype=dtype, strategy=strategy, config=config)
-    given: Any = jax.tree.map(lambda array: jnp.asarray(array, dtype), subject.trees[0])
-    exact: Any = jax.tree.map(lambda array: np.asarray(array, np.float64), given)
+
+    def rounded(array: Any) -> Any:
+        return jnp.asarray(array, dtype)
+
+    def every(number: int) -> bool:
+        return number >= 0
+
+    given: Any = jax.tree.map(rounded, subject.trees[0])
+    exact: Any = jax.tree.map(_numbers, given)
     wanted, cotangent = subject.result(exact).h, np.asarray(subject.cotangent[0])
     real = subject.real
 
@@ -72,11 +79,11 @@ def errors(strategy: str, dtype: str) -> tuple[float, float]:
 
     (_, h), pulled = cast(Any, jax.jit(jax.value_and_grad(product, has_aux=True)))(given)
     value = _error(_numbers(h).reshape(wanted.shape)[_rows(real, wanted)], wanted[_rows(real, wanted)])
-    along: Any = subject.changed(lambda _: True)
+    along: Any = subject.changed(every)
     change = subject.derivative(exact, along).h
     slope = float(np.vdot(cotangent, change))
     pairs = zip(jax.tree.leaves(pulled), jax.tree.leaves(along), strict=True)
-    found = sum(float(np.vdot(_numbers(back), np.asarray(moved))) for back, moved in pairs)
+    found = sum(float(np.vdot(_numbers(back), _numbers(moved))) for back, moved in pairs)
     scale = float(np.linalg.norm(cotangent) * np.linalg.norm(change)) or 1.0
     return value, abs(found - slope) / scale
 

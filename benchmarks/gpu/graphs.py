@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.gpu.settings import Options
 
@@ -54,7 +54,7 @@ def molecules(options: Options) -> Any:
 def _waiting(call: Any) -> Any:
     import jax
 
-    return lambda: jax.block_until_ready(call())
+    return lambda: cast(Any, jax.block_until_ready(call()))
 
 
 def row(case: str, found: dict[str, Any]) -> tuple[str, ...]:

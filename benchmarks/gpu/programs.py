@@ -19,7 +19,8 @@ def compiled(kind: str, size: str, mode: Mode, batch: int, **options: Any) -> An
     """A scan of the library, as planned for this machine without what was measured before."""
     import stmlang
 
-    return stmlang.compile(SPECS[kind], mode=mode, batch=batch, tuned=False, **{**sizes_of(size), **options})
+    more: dict[str, Any] = {**sizes_of(size), **options}
+    return stmlang.compile(SPECS[kind], mode=mode, batch=batch, tuned=False, **more)
 
 
 def arguments(op: Any, batch: int) -> tuple[Any, ...]:

@@ -51,6 +51,6 @@ class Placement:
 def _global(sharding: NamedSharding, leaf: Any) -> Any:
     """An array of several processes, all of which hold the whole of it."""
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(_global(sharding, jax.random.key_data(leaf)))
+        return cast(Any, jax.random.wrap_key_data(_global(sharding, jax.random.key_data(leaf))))
     whole = np.asarray(leaf)
     return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])

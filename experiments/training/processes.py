@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
 
 import jax
 import numpy as np
@@ -63,7 +62,7 @@ def agreed(decision: bool) -> bool:
     """What the first process has decided."""
     if jax.process_count() == 1:
         return decision
-    return bool(cast(Any, multihost_utils.broadcast_one_to_all(np.asarray(decision))))
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(decision)))
 
 
 @contextmanager
@@ -71,8 +70,8 @@ def still_there() -> Generator[None]:
     """Raises TrainingError instead of what JAX raises where another process of the job ended."""
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
-        if jax.process_count() == 1:
+    except RuntimeError as error:  # `jax.errors.JaxRuntimeError` is one
+        if jax.process_count() == 1 or not isinstance(error, jax.errors.JaxRuntimeError):
             raise
         reason = str(error).partition("\n")[0]
         raise LostError(f"another process of this job is gone, and this one stops: {reason:.200}", AGAIN) from None

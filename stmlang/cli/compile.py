@@ -114,7 +114,7 @@ def _require_fitting(arguments: argparse.Namespace, scan: Scan, at_run_time: boo
         message = f"the graphs of scan `{scan.name}` come at run time, so an artifact needs to know how many it has room for"
         help = "say it: `--bucket graphs=64,nodes=2048,edges=4096`"
         raise SpecError([Diagnostic("STM3301", message, None, help=help)])
-    given = [name for name, value in _REFUSED[at_run_time].items() if getattr(arguments, name)]
+    given = [name for name in _REFUSED[at_run_time] if getattr(arguments, name)]
     if given:
         names = listing([_REFUSED[at_run_time][name] for name in given], "and")
         why = "a scan on graphs takes a batch of them already, and has no steps" if at_run_time else "its graph is known"
@@ -135,7 +135,7 @@ def _parts(arguments: argparse.Namespace, scan: Scan, say: Callable[[str], objec
     from stmlang.cli.specs import compile_spec
 
     for target in arguments.targets or ["auto"]:
-        for batch in arguments.batches or ["symbolic"]:
+        for batch in cast(list[Any], arguments.batches or ["symbolic"]):
             compiled = compile_spec(arguments, scan, target, batch if isinstance(batch, int) else 1)
             platform = compiled.plan.target.platform
             say(f"lowering {compiled.plan.chosen.candidate.label} for {platform}")

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +79,7 @@ def record(rates: dict[str, Any]) -> Target:
 
 def memory() -> int:
     """Bytes that a program may use: what a GPU says of itself, of a CPU four fifths of what the machine has."""
-    stats: Any = None if jax.default_backend() == "cpu" else jax.devices()[0].memory_stats()
+    stats = {} if jax.default_backend() == "cpu" else cast(dict[str, int] | None, jax.devices()[0].memory_stats())
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"])
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5

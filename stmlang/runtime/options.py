@@ -190,7 +190,7 @@ def export_batch(value: Any) -> int | Literal["symbolic"] | None:
     return number
 
 
-def export_batches(value: Any) -> list[int | Literal["symbolic"] | None]:
+def export_batches(value: Any) -> Sequence[int | Literal["symbolic"] | None]:
     """The batches of an artifact: one, or a list of them. Raises SpecError (STM5010) for anything else."""
     if not isinstance(value, (list, tuple)):
         return [export_batch(value)]
