@@ -215,14 +215,14 @@ def test_gates_start_half_open_or_as_the_paper_has_them() -> None:
 def test_command_line() -> None:
     assert parse([]) == Settings()
     assert parse(["--scale", "small"]) == SCALES["small"]
-    changed = parse(["--dim", "32", "--scale=small", "--models", "vit", "--seeds", "4", "5", "--size", "128", "--steps", "7"])
+    changed = parse(["--dim", "32", "--scale=small", "--models", "vit", "--seeds", "4", "5", "--size", "120", "--steps", "7"])
     small = SCALES["small"]
     assert changed == replace(
         small,
         dim=32,
         models=("vit",),
         seeds=(4, 5),
-        geometry=replace(small.geometry, size=128),
+        geometry=replace(small.geometry, size=120),
         training=replace(small.training, steps=7),
     )
     assert parse(["--models"]).models == ()
