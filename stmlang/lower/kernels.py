@@ -53,10 +53,10 @@ def kernel_or(kernel: Callable[..., Any], function: Callable[..., Any]) -> Calla
         return cast(Any, lax.platform_dependent(*args, cuda=kernel, default=function))
 
     def over_batch(size: Any, batched: Sequence[Any], *args: Any) -> tuple[Any, Any]:
-        axes = jax.tree.map(lambda has: 0 if has else None, tuple(batched))
+        axes = jax.tree.map(_axis, tuple(batched))
         mapped_kernel, mapped = (jax.vmap(one, in_axes=axes, axis_size=size) for one in (kernel, function))
         out = kernel_or(mapped_kernel, mapped)(*args) if isinstance(size, int) else mapped(*args)
-        return out, jax.tree.map(lambda _: True, out)
+        return out, jax.tree.map(_is_batched, out)
 
     chosen.def_vmap(over_batch)
 
@@ -69,6 +69,15 @@ def kernel_or(kernel: Callable[..., Any], function: Callable[..., Any]) -> Calla
 
     call.defjvp(rule)
     return call
+
+
+def _axis(batched: bool) -> int | None:
+    return 0 if batched else None
+
+
+def _is_batched(array: Array) -> bool:
+    del array
+    return True
 
 
 def launch(

@@ -92,7 +92,8 @@ def _kernel(count: int) -> Any:
         asked, into = _tiles(h, count), _tiles(chain.into, count)
         leaving, state = kernels.states(into, asked, _rows(chain.through), last, backwards=True)
         due = kernels.due(_chunks(chain, count), asked, entering, leaving)
-        return Chain(*due[:6], due.through.sum(-1), state)
+        through = due.through.sum(-1)
+        return Chain(due.query, due.into, due.key, due.out, due.value, due.inside, through, state)
 
     def plain_backward(cotangent: Results, entering: Array, *args: Array) -> Any:
         del entering
