@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from textwrap import fill
 from typing import Any
 
@@ -14,8 +14,8 @@ from stmlang.draw.picture import svg
 from stmlang.experiments.arrow.control import Control
 from stmlang.experiments.arrow.drawing import pixels, png, sheet
 from stmlang.experiments.arrow.generation import FORMS, Form, Geometry, scenes
-from stmlang.experiments.arrow.settings import MODELS, Model, Scale, Settings
-from stmlang.experiments.training.settings import as_json
+from stmlang.experiments.arrow.settings import MODELS, SCALES, Model, Scale, Settings
+from stmlang.experiments.training.settings import as_json, options
 from stmlang.source.writing import written_whole
 
 PAGES: dict[Scale, str] = {"paper": "arrow", "small": "arrow_small"}
@@ -121,12 +121,28 @@ def gallery() -> bytes:
 def page(outcome: Outcome) -> str:
     """The page in Markdown."""
     name = PAGES[outcome.settings.scale]
-    sections = ["# Pointing arrows", _about(outcome.settings), f"![scenes]({name}.png)", GALLERY, _control(outcome)]
+    sections = [
+        "# Pointing arrows",
+        f"    {_command(outcome.settings)}",
+        _about(outcome.settings),
+        f"![scenes]({name}.png)",
+        GALLERY,
+        _control(outcome),
+    ]
     if outcome.results:
         sections += [_recipe(outcome)]
         sections += [section for form in outcome.settings.forms for section in _of_form(form, outcome)]
         sections += [f"![accuracy by step]({name}.svg)"]
     return "\n\n".join(sections) + "\n"
+
+
+def _command(settings: Settings) -> str:
+    """What was typed, where it is not as usual."""
+    scale = settings.scale
+    usual = SCALES[scale]
+    chosen = [] if scale == "paper" else ["--scale", scale]
+    changed = options(replace(settings, page=usual.page), usual)
+    return " ".join(["python -m stmlang.experiments.arrow", *chosen, *changed])
 
 
 GALLERY = (

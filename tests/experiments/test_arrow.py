@@ -283,6 +283,7 @@ def test_ablations_have_the_first_seed_and_the_rate_of_plstm(monkeypatch: pytest
     outcome = study.run(replace(settings, training=replace(settings.training, out=tmp_path)), QUIET)
     assert asked == [("plstm", 1e-3, 0), ("plstm", 2e-3, 0), ("plstm", 2e-3, 1), ("p_mode", 2e-3, 0)]
     text = (tmp_path / "arrow_small.md").read_text()
+    assert "    python -m stmlang.experiments.arrow --scale small --" in text
     assert "| pLSTM, P-mode | 10 | 0.002 | 2 | 0.600 | 0.720 |" in text
     assert "Validation accuracy by rate, seed 0: pLSTM 0.710 at 0.001, 0.720 at 0.002." in text
     assert len(outcome.results) == 4
