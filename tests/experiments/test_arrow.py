@@ -35,6 +35,7 @@ TINY = replace(
     SCALES["small"],
     forms=("debiased",),
     models=("d_mode",),
+    ablations=(),
     seeds=(3,),
     rates=(1e-2,),
     images=32,
