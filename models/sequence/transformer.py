@@ -119,7 +119,8 @@ class Attention(eqx.Module):
             return _with_piece(sums, q, caches, layer, number * size, size)
 
         pieces = (jnp.minimum(length, self.context) + size - 1) // size
-        y = self._joined(jax.lax.fori_loop(0, pieces, piece, _among(q, k, v)), x.dtype)
+        sums: Sums = jax.lax.fori_loop(0, pieces, piece, _among(q, k, v))
+        y = self._joined(sums, x.dtype)
         y = jnp.where((places < self.context)[:, None], y, jnp.full_like(y, jnp.nan))
         return y, Entries(*(jnp.moveaxis(array, 0, -1).astype(self.dtype) for array in (k, v)))
 
@@ -128,11 +129,12 @@ class Attention(eqx.Module):
         result is NaN."""
         none = jnp.int32(0)
         at = (none, none, none, caches.length[0])
-        written = (
-            jax.lax.dynamic_update_slice(cache, new[..., : self.context], at)
-            for cache, new in zip(caches[:2], entries, strict=True)
-        )
-        return KeyValues(*written, caches.length + entries.keys.shape[-1])
+
+        def added(cache: Array, new: Array) -> Array:
+            return jax.lax.dynamic_update_slice(cache, new[..., : self.context], at)
+
+        keys, values = added(caches.keys, entries.keys), added(caches.values, entries.values)
+        return KeyValues(keys, values, caches.length + entries.keys.shape[-1])
 
     def _projected(self, x: Float[Array, "time dim"], places: Int[Array, " time"]) -> tuple[Array, Array, Array]:
         q, k, v = (by_head(array, self.heads) for array in jnp.split(self.into(x), 3, axis=-1))

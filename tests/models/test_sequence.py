@@ -185,6 +185,7 @@ def test_a_cache_is_written_where_it_lies() -> None:
         return written(net, state, logits, 7, temperature=0.0, key=jax.random.key(0))
 
     text = jax.jit(tokens, donate_argnums=1).lower(net, net.init_state(), jnp.zeros(5, jnp.float32)).compile().as_text()
+    assert text is not None
     made = re.findall(rf"= f32\[(?:\d+,)*{room}\]\S* ([a-z-]+)\((\S*?)[,)]", text)
     assert {"fusion", "parameter"} <= {kind for kind, _ in made}
     assert {kind for kind, _ in made} <= {"parameter", "get-tuple-element", "bitcast", "fusion", "dynamic-update-slice"}
