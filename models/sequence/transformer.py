@@ -7,7 +7,7 @@ where XLA may have it: in a loop, or where the state is donated.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -119,7 +119,7 @@ class Attention(eqx.Module):
             return _with_piece(sums, q, caches, layer, number * size, size)
 
         pieces = (jnp.minimum(length, self.context) + size - 1) // size
-        sums: Sums = jax.lax.fori_loop(0, pieces, piece, _among(q, k, v))
+        sums = cast(Sums, jax.lax.fori_loop(0, pieces, piece, _among(q, k, v)))
         y = self._joined(sums, x.dtype)
         y = jnp.where((places < self.context)[:, None], y, jnp.full_like(y, jnp.nan))
         return y, Entries(*(jnp.moveaxis(array, 0, -1).astype(self.dtype) for array in (k, v)))
