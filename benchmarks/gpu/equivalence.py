@@ -80,10 +80,10 @@ def errors(strategy: str, dtype: str) -> tuple[float, float]:
     (_, h), pulled = cast(Any, jax.jit(jax.value_and_grad(product, has_aux=True)))(given)
     value = _error(_numbers(h).reshape(wanted.shape)[_rows(real, wanted)], wanted[_rows(real, wanted)])
     along: Any = subject.changed(every)
-    change = subject.derivative(exact, along).h
+    change = np.asarray(subject.derivative(exact, along).h)
     slope = float(np.vdot(cotangent, change))
     pairs = zip(jax.tree.leaves(pulled), jax.tree.leaves(along), strict=True)
-    found = sum(float(np.vdot(_numbers(back), _numbers(moved))) for back, moved in pairs)
+    found = float(sum(np.vdot(_numbers(back), _numbers(moved)) for back, moved in pairs))
     scale = float(np.linalg.norm(cotangent) * np.linalg.norm(change)) or 1.0
     return value, abs(found - slope) / scale
 

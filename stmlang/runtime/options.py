@@ -194,7 +194,7 @@ def export_batches(value: Any) -> Sequence[int | Literal["symbolic"] | None]:
     """The batches of an artifact: one, or a list of them. Raises SpecError (STM5010) for anything else."""
     if not isinstance(value, (list, tuple)):
         return [export_batch(value)]
-    batches = [export_batch(entry) for entry in cast(Sequence[Any], value)]
+    batches: list[int | Literal["symbolic"] | None] = [export_batch(entry) for entry in cast(Sequence[Any], value)]
     if not batches:
         raise call_error("STM5010", "`batch` names no batch size", help='give at least one, or "symbolic" for any')
     return batches

@@ -126,7 +126,8 @@ def _rows(through: Array) -> Array:
 
 def _chunks(chain: Chain, count: int) -> kernels.Chunks:
     rows = (chain.query, chain.into, chain.key, chain.out, chain.value)
-    return kernels.Chunks(*(_tiles(array, count) for array in rows), chain.inside)
+    query, into, key, out, value = (_tiles(array, count) for array in rows)
+    return kernels.Chunks(query, into, key, out, value, chain.inside)
 
 
 def _plain(*args: Array) -> Results:
