@@ -6,18 +6,19 @@
 #   make docs    the documentation site, in build/site; ARGS='--wheels DIR' with a wheel of numpy for its playground
 #   make fuzz    20 minutes of random examples against the oracles, on two cores; ARGS='--minutes 60 --seed 1' for more and others
 #   make gpu     on a machine with an NVIDIA GPU: numbers judged and programs timed on it, build/gpu/gpu.md; ARGS=--quick, ARGS=--dry
-# PYTHON=python3.12 chooses the interpreter of a new `.venv`, and with LOCK=requirements-jax-0.11.lock the newer JAX;
+# PYTHON=python3.12 chooses the interpreter of a new `.venv`, JAX=0.11.2 another JAX than that of the lock;
 # WORKERS=1 runs the tests in one process; ARGS goes to the tool.
 
 PYTHON  ?= python3
 WORKERS ?= auto
-LOCK    ?= requirements.lock
+JAX     ?=
 ARGS    ?=
 
 # By the commit, so that the parts take turns and a commit has always the same.
 PARTS   := 32
 PART    ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD 2>/dev/null | cut -c 1-7 | grep . || echo 0) % $(PARTS) + 1)))/$(PARTS)
 
+LOCK  := requirements.lock
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -26,6 +27,9 @@ TESTS := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 # The workers and the hundred processes that tests start read compiled modules: without them each compiles all of them anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The versions of the lock, with JAX in another one where it is named: $(call pins,VERSION).
+pins = $(if $(1),sed -E 's/^(jax|jaxlib)==.*/\1==$(1)/',cat) $(LOCK)
+
 .PHONY: setup demo test test-as-users test-slow fuzz bench bench-vision gpu wheel sdist docs lint format lock clean
 
 setup: $(READY)
@@ -33,8 +37,9 @@ setup: $(READY)
 $(READY): $(LOCK) pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit("stmlang needs Python 3.11 or newer; set PYTHON=") if sys.version_info < (3, 11) else None'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -qq --requirement $(LOCK)
-	$(BIN)/python -m pip install -qq --constraint $(LOCK) --no-build-isolation --editable '.[graphs,demo,images,lsp,tensorboard,safetensors,docs,test,dev]'
+	@$(call pins,$(JAX)) > $(VENV)/pins.txt
+	$(BIN)/python -m pip install -qq --requirement $(VENV)/pins.txt
+	$(BIN)/python -m pip install -qq --constraint $(VENV)/pins.txt --no-build-isolation --editable '.[graphs,demo,images,lsp,tensorboard,safetensors,docs,test,dev]'
 	@touch $@
 
 demo: setup
@@ -73,13 +78,14 @@ GPU_VENV := $(if $(findstring --dry,$(ARGS)),$(VENV),.venv-gpu)
 gpu: $(GPU_VENV)/.ready
 	$(GPU_VENV)/bin/python -m benchmarks.gpu $(ARGS)
 
-# The CUDA wheels of the JAX that the lock has: that of Python 3.12 and newer is the newer one.
-.venv-gpu/.ready: requirements-gpu.txt $(LOCK) requirements-jax-0.11.lock pyproject.toml setup.py
+# The CUDA wheels of the JAX that the lock has, or of the newer one on Python 3.12 and newer.
+.venv-gpu/.ready: requirements-gpu.txt $(LOCK) pyproject.toml setup.py
 	@test -x .venv-gpu/bin/python || $(PYTHON) -m venv .venv-gpu
-	@.venv-gpu/bin/python -c 'import sys; print("requirements-jax-0.11.lock" if sys.version_info >= (3, 12) else "requirements.lock")' > .venv-gpu/lock
-	.venv-gpu/bin/python -m pip install -qq --requirement "$$(cat .venv-gpu/lock)"
-	.venv-gpu/bin/python -m pip install -qq --constraint "$$(cat .venv-gpu/lock)" --requirement requirements-gpu.txt
-	.venv-gpu/bin/python -m pip install -qq --constraint "$$(cat .venv-gpu/lock)" --no-build-isolation --editable '.[graphs,demo,images,test]'
+	@if .venv-gpu/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 12))'; \
+	then $(call pins,$(or $(JAX),0.11.2)); else $(call pins,$(JAX)); fi > .venv-gpu/pins.txt
+	.venv-gpu/bin/python -m pip install -qq --requirement .venv-gpu/pins.txt
+	.venv-gpu/bin/python -m pip install -qq --constraint .venv-gpu/pins.txt --requirement requirements-gpu.txt
+	.venv-gpu/bin/python -m pip install -qq --constraint .venv-gpu/pins.txt --no-build-isolation --editable '.[graphs,demo,images,test]'
 	@touch $@
 
 # What `pip install` takes anywhere: dist/stmlang-VERSION-py3-none-any.whl.
