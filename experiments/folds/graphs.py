@@ -34,7 +34,7 @@ def dealt(numbers: Numbers, sizes: Int64[np.ndarray, " graphs"], most: int, rand
 
     Of graphs next to each other in size each batch is dealt one, so that all batches have much the same number of nodes, and
     one shape that holds every batch has little padding. Where graphs differ as proteins do, batches drawn without regard to
-    size take a shape half as large again.
+    size take a shape 1.4 times as large.
     """
     count = -(-len(numbers) // most)
     rounds = -(-len(numbers) // count)
