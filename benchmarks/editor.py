@@ -80,7 +80,7 @@ def measure(lines: int, turns: int) -> dict[str, list[float]]:
     text = text_of(lines)
     places = [
         match.start(1)
-        for match in re.finditer(r"\n    (?!source|transition|mark|direct)(\w+) +=[^\n]*sigmoid\(linear\(x", text)
+        for match in re.finditer(r"\n    (?!source|transition|mark|direct)(\w+)[^=\n]*=[^\n]*sigmoid\(linear\(x", text)
     ]
     document = Document(Text("a.stm", text))
     findings(document)

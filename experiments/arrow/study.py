@@ -43,13 +43,14 @@ class Run:
         return settings.training.out / self.form / self.model / f"rate-{self.rate:g}" / f"seed-{self.seed}"
 
     def of(self, settings: Settings) -> Settings:
-        """The settings of this run alone, which are kept beside it."""
+        """The settings of this run alone, which are kept beside it: `vit_steps` is in the number of steps, so that no other
+        model is trained anew where it changes."""
         folder, training = self.folder(settings), settings.training
         steps = training.steps or training.epochs * (settings.images // training.batch)
         steps *= settings.vit_steps if self.model == "vit" else 1
         training = replace(training, out=folder, rate=self.rate, seed=self.seed, steps=steps)
         one = replace(settings, training=training, forms=(self.form,), models=(self.model,), ablations=(), page=None)
-        return replace(one, seeds=(self.seed,), rates=(self.rate,))
+        return replace(one, seeds=(self.seed,), rates=(self.rate,), vit_steps=1)
 
 
 def run(settings: Settings, console: Console) -> Outcome:

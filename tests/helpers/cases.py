@@ -581,7 +581,12 @@ CASES: tuple[Case, ...] = (
         quick=False,
     ),
     Case(
-        "grid 3x4 tracks, two writes", SQUARE.format(3, 4), TRACKS + BOTH_WAYS + NONE, ways({"tile": (2, 2)}), writes=2, reads=2
+        "grid 3x4 tracks, two writes",
+        SQUARE.format(3, 4),
+        TRACKS + BOTH_WAYS + NONE,
+        (*rows(1), *ways({"tile": (2, 2)})),
+        writes=2,
+        reads=2,
     ),
     Case(
         "grid 2x3x2 tracks",
