@@ -51,11 +51,11 @@ def test_only_the_recurrence_takes_state_transitions(transition):
     assert isinstance(refused, Rejection)
 
 
-def test_tracking_needs_the_recurrence_or_chunks():
-    """Level by level, node by node, or in blocks of a chain."""
+def test_tracks_are_walked_or_merged():
+    """Level by level, node by node, in blocks of a chain, or as so many edges."""
     given = problem(grid(8), track=2)
     names = {entry.strategy for s in strategies() for entry in offered(s, given) if isinstance(entry, Candidate)}
-    assert names == {"recurrent", "tracks", "walk"}
+    assert names == {"recurrent", "tracks", "walk", "parallel", "chunkwise", "dense"}
 
 
 def test_a_normalizer_is_one_more_column():

@@ -19,7 +19,7 @@ from tests.plan.scans import asked, diamond, grid, offered, problem
         (problem(grid(4, 4)), "a chain"),
         (problem(diamond()), "a chain"),
         (problem(grid(0)), "no nodes"),
-        (problem(grid(8), track=2), "track = 2"),
+        (problem(grid(8), track=2), "tracks at all"),
         (problem(grid(8), transition=("key", "key'")), "(key, key')"),
         (problem(grid(8), transition=("key", "value")), "(key, value)"),
     ],

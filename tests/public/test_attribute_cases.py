@@ -131,8 +131,10 @@ def test_copies_and_pickles_are_of_the_type_and_text(make: Callable[[Path], Any]
 
 @pytest.mark.parametrize("name", ["plan", "facts", "signature", "dag", "explain", "tables", "compilation", "export"])
 def test_what_only_a_compiled_scan_has_is_missing_and_says_why(name: str) -> None:
-    """`hasattr(scan, "plan")` raised SpecError before its sizes were known; `scan.plan` has to go on saying what to do."""
-    for subject, code, words in ((open_scan(), "STM5001", "time=N"), (graph_scan(), "STM3301", "op.at(")):
+    """`hasattr(scan, "plan")` raised SpecError before its sizes were known; `scan.plan` has to go on saying what to do. A scan
+    of graphs has an `export`, for buckets of them."""
+    subjects = [(open_scan(), "STM5001", "time=N"), (graph_scan(), "STM3301", "op.at(")]
+    for subject, code, words in subjects[:1] if name == "export" else subjects:
         assert not hasattr(subject, name)
         assert getattr(subject, name, None) is None
         with pytest.raises(stmlang.SpecError, match=code) as refused:

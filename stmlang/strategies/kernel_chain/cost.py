@@ -47,7 +47,7 @@ def _cost(problem: Problem, target: Target) -> Candidate:
         forward=(laid_out, handed_on, attention),
         backward=(adjoint(attention), handed_on, adjoint(laid_out)),
         memory_forward=problem.io_bytes + 5 * operands + 8 * state,
-        memory_backward=2 * problem.io_bytes + 12 * operands + 16 * state,
+        memory_backward=2 * (problem.io_bytes + 6 * operands + 8 * state),
     )
 
 
