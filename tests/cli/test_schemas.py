@@ -52,6 +52,7 @@ def test_every_schema_is_one_and_is_listed() -> None:
 
 
 def test_what_is_printed_follows_its_schema(stmlang, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("STMLANG_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     Path("s.stm").write_text(SPEC)
     Path("wrong.stm").write_text(WRONG)
