@@ -105,30 +105,49 @@ def records(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
 
 
-def test_a_job_that_loses_a_process_goes_on_with_fewer_devices(tmp_path: Path) -> None:
-    """The process that is left says so and ends by itself; the order of data is that of a run on one device."""
+def what_is_left_says(out: Path, cache: Path, changes: dict[str, Any], ending: signal.Signals) -> tuple[int, str]:
+    """The exit status of the first of two processes, and what it says, once the second one gets a signal amid a run."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = f'coordinator="127.0.0.1:{free.getsockname()[1]}"'
-    out, changes = tmp_path / "job", {"epochs": 20, "log": 1}
     words = [*(f"{name}={value}" for name, value in changes.items()), "devices=4", "processes=2", place]
     command = [sys.executable, "-W", "ignore", "-m", "tests.experiments.small_run", str(out), *words]
-    environment = {**os.environ, **settings(tmp_path / "cache", 2)}
     job = [
-        subprocess.Popen([*command, f"process={number}"], cwd=ROOT, env=environment, text=True, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [*command, f"process={number}"],
+            cwd=ROOT,
+            env={**os.environ, **settings(cache, 2)},
+            text=True,
+            stderr=subprocess.PIPE,
+        )
         for number in range(2)
     ]
     try:
         while not any((out / "checkpoints").glob("[3-9]")):
             assert job[0].poll() is None, job[0].communicate()[1]
             time.sleep(0.02)
-        job[1].kill()
+        job[1].send_signal(ending)
         _, said = job[0].communicate(timeout=200)
     finally:
         for process in job:
             process.kill()
             process.communicate()
-    assert job[0].returncode == 1, said
+    return job[0].returncode, said
+
+
+def test_a_process_that_waits_for_one_that_is_silent_says_so_and_ends(tmp_path: Path) -> None:
+    """Its connections are open, so no computation fails."""
+    status, said = what_is_left_says(tmp_path / "job", tmp_path / "cache", {"epochs": 1000}, signal.SIGSTOP)
+    assert status == 1, said
+    assert "another process of this job is gone, and this one stops: process 1 gave no sign of life" in said
+    assert "--resume" in said
+
+
+def test_a_job_that_loses_a_process_goes_on_with_fewer_devices(tmp_path: Path) -> None:
+    """The process that is left says so and ends by itself; the order of data is that of a run on one device."""
+    out, changes = tmp_path / "job", {"epochs": 20, "log": 1}
+    status, said = what_is_left_says(out, tmp_path / "cache", changes, signal.SIGKILL)
+    assert status == 1, said
     assert "another process of this job is gone, and this one stops" in said
     assert "--resume" in said
     before = len(records(out))
