@@ -192,6 +192,22 @@ def plain_delta(q: Any, k: Any, v: Any, leaves: Mapping[str, Any]) -> Any:
     return _scanned(step, (q, k, v, jax.nn.sigmoid(leaves["beta"])))
 
 
+def plain_turning(q: Any, k: Any, v: Any, leaves: Mapping[str, Any]) -> Any:
+    """Complex decays by key."""
+    import jax
+    import jax.numpy as jnp
+
+    def step(state: Any, q: Any, k: Any, v: Any, source: Any, turn: Any) -> Any:
+        written = k[..., None] * v[:, None]
+        read = _read(q, jnp.real(jnp.conj(turn)[..., None] * state) + written)
+        return turn[..., None] * state + source[:, None, None] * written, read
+
+    radius, angle = jax.nn.sigmoid(leaves["transition"]), leaves["transition.2"]
+    turns, zeros = radius * jnp.exp(1j * angle), jnp.zeros((*q.shape[1:], v.shape[-1]), jnp.result_type(q, 1j))
+    arrays = (q, k, v, 1 - jax.nn.sigmoid(leaves["source"]), turns)
+    return jax.lax.scan(lambda state, at: step(state, *at), zeros, arrays)[1]
+
+
 def _lengths(name: str, spec: str, plain: Plain) -> tuple[Case, ...]:
     return tuple(Case(f"{name} {time}", spec, {"time": time}, 1.0, plain) for time in (16, 256, 4096))
 
@@ -201,6 +217,7 @@ CASES = (
     *_lengths("gla", GLA, plain_gla),
     *_lengths("plstm", "std:plstm/chain", plain_plstm),
     *_lengths("deltanet", "std:chain/deltanet", plain_delta),
+    *_lengths("complex keys", TURNING, plain_turning),
     Case(
         "mamba 4096 to gla",
         MAMBA,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from stmlang.lower.contractions import contract
 from stmlang.lower.gates import apply_gate, elementwise
 from stmlang.lower.node_gates import AtPort, Erasure, Gate, NodeGates, Values, Written
 from stmlang.lower.node_loop import States, node_loop
+from stmlang.lower.node_reads import read_through, read_whole, read_written
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import EdgeStates
 
@@ -106,32 +107,60 @@ def _by_edge(states: States, shape: tuple[int, ...]) -> Array:
     return jnp.moveaxis(jnp.concatenate(edges), (2, 1), (0, 1))
 
 
+FEW = 4
+"""Tracks at most that are mixed by a sum that is written out."""
+
 Term = tuple[int, int | None]
 """What is added to a state: the number of a gate, and the port of the state that it is applied to, None for what is written."""
 
 
 def _node(at: Any, shared: Values, node: Nodes, states: States) -> tuple[States, Array]:
-    """The states that leave a node, and what it reads. Equal sums of terms are made once: a node that reads what leaves it
-    makes that alone."""
+    """The states that leave a node, and what it reads. Equal sums of terms are made once, so that a node which reads what
+    leaves it reads that; others read what enters them (`stmlang.lower.node_reads`)."""
     gates: NodeGates = at(node.gates, shared)
     terms: dict[Term, Array] = {}
     sums: dict[tuple[Term, ...], Array] = {}
 
     def total(applied: Sequence[AtPort], written: Written, like: Array) -> Array:
-        own = [(id(gate), port) for port, gate in enumerate(applied) if gate is not None]
-        added: tuple[Term, ...] = (*own, *([] if written is None else [(id(written), None)]))
+        added = _named(applied, written)
         if added not in sums:
             for port, gate in enumerate(applied):
                 if gate is not None and (id(gate), port) not in terms:
                     terms[id(gate), port] = _applied(gate, states[port], node.key)
             if written is not None and (id(written), None) not in terms:
                 terms[id(written), None] = _written(written, node.key, node.value, like.shape[-3])
-            summands = [terms[term] for term in added]
-            sums[added] = sum(summands[1:], start=summands[0]) if summands else jnp.zeros_like(like)
+            sums[added] = _sum([terms[term] for term in added], like)
         return sums[added]
 
     leaving = [total(gates.transition[out], gates.source[out], state) for out, state in enumerate(states)]
-    return leaving, _read(node.query, total(gates.mark, gates.direct, states[0]))
+    if _named(gates.mark, gates.direct) in sums:
+        return leaving, read_whole(node.query, sums[_named(gates.mark, gates.direct)])
+    return leaving, _read_apart(gates, node, states)
+
+
+def _sum(terms: Sequence[Array], like: Array) -> Array:
+    """Zeros where there is no term."""
+    return sum(terms[1:], start=terms[0]) if terms else jnp.zeros_like(like)
+
+
+def _named(applied: Sequence[AtPort], written: Written) -> tuple[Term, ...]:
+    """The terms that gates and a source make."""
+    own = [(id(gate), port) for port, gate in enumerate(applied) if gate is not None]
+    return (*own, *([] if written is None else [(id(written), None)]))
+
+
+def _read_apart(gates: NodeGates, node: Nodes, states: States) -> Array:
+    """What a node reads that is not one of the states that leave it."""
+    reads = [
+        read_through(elementwise(gate), node.query, state)
+        if _is_elementwise(gate)
+        else read_whole(node.query, _applied(gate, state, node.key))
+        for gate, state in zip(gates.mark, states, strict=True)
+        if gate is not None
+    ]
+    if gates.direct is not None:  # it has no tracks, nor has the scan
+        reads.append(read_written(elementwise(gates.direct)[..., 0, :, :], node.query, node.key, node.value))
+    return _sum(reads, node.value)
 
 
 # What is spread along the rows of a state is multiplied by ones: its adjoint, a sum along rows, is then a product with them,
@@ -142,9 +171,27 @@ def _applied(gate: Gate | Erasure, state: Array, key: Array) -> Array:
     """A gate applied to a state, at a node with this key."""
     if isinstance(gate, Erasure):
         return _erased(gate, state, key)
-    if any(size > 1 for size in gate.shape[gate.ndim - STATE_AXES + 1 :: 2]):
-        return apply_gate(gate, state)
-    return _along_rows(elementwise(gate), state.shape[-1]) * state
+    if _is_elementwise(gate):
+        return _along_rows(elementwise(gate), state.shape[-1]) * state
+    keys, values, tracks = gate.shape[gate.ndim - STATE_AXES + 1 :: 2]
+    if keys == values == 1 < tracks <= FEW:
+        return _mixed(gate, state)
+    return apply_gate(gate, state)
+
+
+def _is_elementwise(gate: Gate | Erasure) -> TypeGuard[Gate]:
+    return not isinstance(gate, Erasure) and all(size == 1 for size in gate.shape[gate.ndim - STATE_AXES + 1 :: 2])
+
+
+def _mixed(gate: Gate, state: Float[Array, "head direction track key value"]) -> Array:
+    """Few tracks, each multiplied and added up: one small matrix for each number of a state takes XLA's CPU backend four times
+    as long, as a contraction."""
+    numbers = jnp.moveaxis(gate[..., :, 0, :, 0, :, :], (-2, -1), (-4, -3))  # (track, track', key, value)
+    terms = [
+        _along_rows(numbers[..., track, :, :], state.shape[-1]) * state[..., None, track, :, :]
+        for track in range(state.shape[-3])
+    ]
+    return sum(terms[1:], start=terms[0])
 
 
 def _erased(gate: Erasure, state: Float[Array, "head direction track key value"], key: Array) -> Array:
@@ -181,8 +228,3 @@ def _along_rows(numbers: Float[Array, "*lead key value"], columns: int) -> Array
     if numbers.shape[-1] > 1 or columns == 1:
         return numbers
     return contract("...k,v->...kv", numbers[..., 0], jnp.ones(columns, numbers.dtype))
-
-
-def _read(query: Array, state: Array) -> Array:
-    """`sum over track and key of q[k] C[track, k, v]`."""
-    return contract("...k,...kv->...v", query, state.sum(-3))

@@ -164,3 +164,14 @@ def test_what_is_erased_at_masked_nodes_and_between_segments(masked: bool) -> No
             for one in (op, simple)
         )
     )
+
+
+def test_few_tracks_are_mixed_without_products_of_small_matrices() -> None:
+    """Complex decays are two by two: contracted, there was one product for each number of a state, nine times a plain scan."""
+    body = "    source = 1\n    transition[key] = polar(sigmoid(linear(x)), linear(x))\n    mark[key] = conjugate(transition)\n"
+    op = compiled(body, "chain(t = 9)", 9, heads=1, key=5, value=7)
+    tree = as_tree(random_arguments(op, 0))
+    text = jax.jit(lambda tree: op(*tree)).lower(tree).as_text()
+    products = [line.rpartition(":")[2] for line in text.splitlines() if "dot_general" in line]
+    assert products  # the query's, a row of numbers times the state
+    assert not [types for types in products if types.count(f"{5}x{7}x2") or types.count(f"{7}x{5}x2")], products

@@ -28,12 +28,13 @@ def test_refusals(given, words):
     assert asked(delta.STRATEGY, given, {"chunk": 4}) == refused
 
 
-@pytest.mark.parametrize(("length", "mode"), [(256, "training"), (1024, "training"), (4096, "training"), (4096, "inference")])
-def test_the_library_takes_it(length, mode):
-    """In training, and on long chains; a call alone on a short one was measured to be faster node by node."""
-    plan = stmlang.compile("std:chain/deltanet", time=length, mode=mode).plan
+@pytest.mark.parametrize("length", [256, 1024, 4096])
+def test_the_library_takes_it_in_training(length):
+    """A call alone was measured to be faster node by node: 15 ms for 24 on 4,096."""
+    plan = stmlang.compile("std:chain/deltanet", time=length, mode="training").plan
     assert plan.strategy == "delta"
     assert plan.config["chunk"] in (32, 64)
+    assert stmlang.compile("std:chain/deltanet", time=length, mode="inference").plan.strategy == "walk"
 
 
 @pytest.mark.parametrize("spec", ["std:chain/deltanet", "std:plstm/image_delta"])

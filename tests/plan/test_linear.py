@@ -54,13 +54,20 @@ def test_levels_are_paid_for():
     assert plain < key < value
 
 
-@pytest.mark.parametrize("mode", ["inference", "training"])
 @pytest.mark.parametrize("length", [256, 1024, 4096, 65_536])
-def test_it_wins_on_chains(length, mode):
+def test_it_wins_on_chains_in_training(length):
     """As it was measured to, from 256 nodes on."""
-    plan = make_plan(problem(grid(length), key=64, value=64, heads=3, batch=4, mode=mode), CPU)
+    plan = make_plan(problem(grid(length), key=64, value=64, heads=3, batch=4, mode="training"), CPU)
     assert plan.strategy == "linear"
     assert plan.config["chunk"] in (32, 64)
+
+
+@pytest.mark.parametrize("length", [256, 4096])
+def test_calls_alone(length):
+    """It wins where a node reads what enters it, 13 ms for 23 on 4,096; the loop over nodes where it reads what leaves it,
+    which takes no copy: 10 ms for 14."""
+    assert stmlang.compile("std:plstm/chain", time=length, mode="inference").plan.strategy == "linear"
+    assert stmlang.compile("std:chain/retnet", time=length, mode="inference").plan.strategy == "walk"
 
 
 def test_the_library_takes_it():

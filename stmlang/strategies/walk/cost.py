@@ -17,7 +17,7 @@ from stmlang.cost.problem import CORE_GATES, Problem
 from stmlang.cost.sweeps import matrix_width
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoint, array_stage, costed
-from stmlang.scan.expression import Expr, LeafRef, free_indices, inside
+from stmlang.scan.expression import STATE_INDICES, Expr, LeafRef, free_indices, inside
 from stmlang.strategies.base import Needs, Offers, Strategy
 from stmlang.strategies.walk.settings import Walk
 
@@ -82,7 +82,7 @@ def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
         settings,
         problem,
         target,
-        forward=(nodes,),
+        forward=(nodes, *_copied(problem, target, late, state)),
         backward=(
             _again(nodes, axes),
             adjoint(nodes),
@@ -97,17 +97,43 @@ def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
 
 def _nodes(problem: Problem, target: Target, late: LateGates, held: int) -> Stage:
     """A node: what is left of its gates, each gate applied to the states that enter, a source for each that leaves, and the
-    query's product. Each state is read and written once, those of each head and direction by themselves."""
+    query's products. Each state is read and written once, those of each head and direction by themselves."""
     lanes, nodes, state = problem.lanes, problem.counts.nodes, problem.state
     turns = [gate for row in late.transition for gate in row if gate is not None]
     sources = [gate for gate in late.source if gate is not None]
-    marks = {gate for gate in (*late.mark, late.direct) if gate is not None} - {*turns, *sources}
-    applied = 2 * sum(_width(problem, gate) for gate in (*turns, *marks)) + 2 * len(sources) + 2
+    applied = 2 * sum(_width(problem, gate) for gate in turns) + 2 * len(sources) + 2 * (_read(problem, late) or 1)
     numbers = state * applied + sum(_evaluated(problem, value) for value in (*late.late.values(), *late.distinct))
     moved = 2 * lanes * nodes * len(late.source) * state * problem.accumulator
     name = _named("nodes", problem.axes or ())
     counted = lanes * nodes
     return array_stage(target, name, "vector", counted * numbers, moved, held, steps=nodes, products=counted)
+
+
+def _copied(problem: Problem, target: Target, late: LateGates, held: int) -> tuple[Stage, ...]:
+    """A chain's state where a node reads what enters it: XLA copies what is read before it is overwritten. On grids states are
+    written to where others are read from."""
+    if len(problem.axes or ()) > 1 or not _read(problem, late):
+        return ()
+    moved = 2 * problem.lanes * problem.counts.nodes * problem.state * problem.accumulator
+    return (array_stage(target, "copies of states", "vector", 0, moved, held),)
+
+
+def _read(problem: Problem, late: LateGates) -> int:
+    """How often the states that enter a node are multiplied to be read, 0 if it reads what leaves it: once each, and by their
+    marks where these do not go to the query or the result."""
+    leaves = zip(late.transition, late.source, strict=True)
+    if any((row, source) == (late.mark, late.direct) for row, source in leaves):
+        return 0
+    marks = [gate for gate in late.mark if gate is not None]
+    return sum(1 + (0 if _goes_aside(gate) else _width(problem, gate)) for gate in marks)
+
+
+def _goes_aside(gate: Expr | Erasing) -> bool:
+    """Whether a mark acts along rows or along columns alone."""
+    if isinstance(gate, Erasing):
+        return False
+    along = set(free_indices(gate)) & set(STATE_INDICES)
+    return along <= {"key", "track"} or along == {"value"}
 
 
 def _width(problem: Problem, gate: Expr | Erasing) -> int:
