@@ -187,11 +187,13 @@ def _mixed(gate: Gate, state: Float[Array, "head direction track key value"]) ->
     """Few tracks, each multiplied and added up: one small matrix for each number of a state takes XLA's CPU backend four times
     as long, as a contraction."""
     numbers = jnp.moveaxis(gate[..., :, 0, :, 0, :, :], (-2, -1), (-4, -3))  # (track, track', key, value)
-    terms = [
-        _along_rows(numbers[..., track, :, :], state.shape[-1]) * state[..., None, track, :, :]
-        for track in range(state.shape[-3])
-    ]
-    return sum(terms[1:], start=terms[0])
+    return _sum(
+        [
+            _along_rows(numbers[..., track, :, :], state.shape[-1]) * state[..., None, track, :, :]
+            for track in range(state.shape[-3])
+        ],
+        state,
+    )
 
 
 def _erased(gate: Erasure, state: Float[Array, "head direction track key value"], key: Array) -> Array:
@@ -199,8 +201,11 @@ def _erased(gate: Erasure, state: Float[Array, "head direction track key value"]
     letter = gate.index[0]
     u = key if gate.u is None else gate.u.reshape(*gate.u.shape[:2], -1)
     strength = gate.strength.reshape(*gate.strength.shape[:2], 1)
-    rest = "tkv".replace(letter, "")
-    held = contract(f"...{letter},...tkv->...{rest}", u, state)
+    rest, tracks = "tkv".replace(letter, ""), state.shape[-3]
+    if letter == "t" and tracks <= FEW:
+        held = _sum([u[..., track, None, None] * state[..., track, :, :] for track in range(tracks)], state)
+    else:
+        held = contract(f"...{letter},...tkv->...{rest}", u, state)
     left = state - contract(f"...{letter},...{rest}->...tkv", strength * u, held)
     return left if gate.scale is None else _along_rows(elementwise(gate.scale), state.shape[-1]) * left
 
