@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from math import prod
 from typing import Any, NamedTuple, TypeGuard, cast
 
@@ -23,6 +24,9 @@ from stmlang.lower.node_loop import States, node_loop
 from stmlang.lower.node_reads import read_through, read_whole, read_written
 from stmlang.lower.operands import STATE_AXES, Operands
 from stmlang.lower.strategy import EdgeStates
+
+FEW = 4
+"""Tracks at most that are mixed by a sum that is written out."""
 
 
 class Nodes(NamedTuple):
@@ -48,7 +52,7 @@ def walked(operands: Operands, initial: EdgeStates, axes: Sequence[int], every: 
         return jnp.moveaxis(array, (0, 1), (rank + 1, rank))
 
     whole = local.shared, Nodes(local.nodes, *(first(array) for array in operands.inputs))
-    shared, nodes = _narrow(whole[0], 0), _narrow(whole[1], rank)
+    shared, nodes = _laid(whole[0], 0), _laid(whole[1], rank)
     loop = node_loop(partial(_wide_node, local.at, _shapes(whole[0], 0), _shapes(whole[1], rank)), rank, every)
     states, outputs = loop(shared, nodes, _by_port(axes, initial))
     outputs = outputs.reshape(*axes, initial.shape[1], initial.shape[0], operands.value.shape[-1])
@@ -60,7 +64,8 @@ def walked(operands: Operands, initial: EdgeStates, axes: Sequence[int], every: 
 
 
 # A loop is given arrays without axes of size one: where one is put in or taken out just before it, XLA's CPU backend chooses a
-# layout that the loop does not have, and copies the array.
+# layout that the loop does not have, and copies the array. Short last axes, which are those of tracks, come first: a loop over
+# numbers that lie apart is not vectorised, and a third slower where a gate has as many as a state.
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -70,19 +75,36 @@ def _shapes(tree: Any, kept: int) -> Shapes:
     return tuple(array.shape[kept:] for array in jax.tree.leaves(tree))
 
 
-def _narrow(tree: Any, kept: int) -> Any:
-    """Arrays without axes of size one, but for the first ones, which are kept."""
+def _narrow(array: Array, kept: int) -> Array:
+    """An array without axes of size one, but for the first ones, which are kept."""
+    return array.reshape(*array.shape[:kept], *(size for size in array.shape[kept:] if size > 1))
 
-    def narrow(array: Array) -> Array:
-        return array.reshape(*array.shape[:kept], *(size for size in array.shape[kept:] if size > 1))
 
-    return jax.tree.map(narrow, tree)
+def _laid(tree: Any, kept: int) -> Any:
+    """Arrays as the loop holds them."""
+
+    def laid(array: Array) -> Array:
+        narrow = _narrow(array, kept)
+        short = _short(narrow.shape[kept:])
+        return jnp.moveaxis(narrow, range(narrow.ndim - short, narrow.ndim), range(kept, kept + short))
+
+    return jax.tree.map(laid, tree)
 
 
 def _wide(tree: Any, shapes: Shapes) -> Any:
+    """The same as they were, without those axes that were kept."""
+
+    def wide(array: Array, shape: tuple[int, ...]) -> Array:
+        short = _short([size for size in shape if size > 1])
+        return jnp.moveaxis(array, range(short), range(array.ndim - short, array.ndim)).reshape(shape)
+
     structure = cast(Any, jax.tree.structure(tree))
-    arrays = zip(jax.tree.leaves(tree), shapes, strict=True)
-    return jax.tree.unflatten(structure, [array.reshape(shape) for array, shape in arrays])
+    return jax.tree.unflatten(structure, list(map(wide, jax.tree.leaves(tree), shapes)))
+
+
+def _short(shape: Sequence[int]) -> int:
+    """How many of the last axes are as short as those of few tracks."""
+    return len(list(takewhile(lambda size: size <= FEW, reversed(shape))))
 
 
 def _wide_node(at: Any, of_shared: Shapes, of_node: Shapes, shared: Any, node: Any, states: States) -> tuple[States, Array]:
@@ -106,9 +128,6 @@ def _by_edge(states: States, shape: tuple[int, ...]) -> Array:
     edges = [state.reshape(-1, shape[1], shape[0], *shape[3:]) for state in states]
     return jnp.moveaxis(jnp.concatenate(edges), (2, 1), (0, 1))
 
-
-FEW = 4
-"""Tracks at most that are mixed by a sum that is written out."""
 
 Term = tuple[int, int | None]
 """What is added to a state: the number of a gate, and the port of the state that it is applied to, None for what is written."""
