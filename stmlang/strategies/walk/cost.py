@@ -74,7 +74,7 @@ def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
     state = lanes * problem.state * item
     # The states that cross a line of the first axis, and all that are made within a stretch.
     crossing, stretch = prod(axes[1:]) * state, settings.every * prod(axes[1:]) * len(axes) * state
-    early = lanes * late.held * item
+    kept, early = settings.kept(axes) * crossing, lanes * late.held * item
     nodes = _nodes(problem, target, late, crossing if len(axes) > 1 else state)
     made = array_stage(target, _named("states of a stretch", axes), "vector", 0, 2 * prod(axes) * len(axes) * state, stretch)
     return costed(
@@ -84,13 +84,12 @@ def _cost(problem: Problem, settings: Walk, target: Target) -> Candidate:
         target,
         forward=(nodes, *_copied(problem, target, late, state)),
         backward=(
-            _again(nodes, axes),
             adjoint(nodes),
-            made,
-            Stage("kept states", "vector", 0, settings.kept(axes) * crossing),
+            *(() if len(axes) == 1 and settings.every == 1 else (_again(nodes, axes), made)),
+            array_stage(target, "kept states", "vector", 0, kept, kept if len(axes) == 1 else 0),
         ),
         memory_forward=problem.io_bytes + early + 2 * crossing,
-        memory_backward=2 * (problem.io_bytes + early) + (settings.kept(axes) + 2) * crossing + stretch,
+        memory_backward=2 * (problem.io_bytes + early) + kept + 2 * crossing + stretch,
         terms={"loops": len(axes)},
     )
 
