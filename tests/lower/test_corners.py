@@ -14,6 +14,7 @@ import stmlang
 from stmlang.fuzz.generators import random_arguments
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import reference
+from stmlang.runtime.measure import scan_program
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import ALL, BOTH_WAYS, CONCAT, KEY_TURN, NO_TURN, NONE, VALUE_TURN
 
@@ -122,3 +123,10 @@ def test_single_precision() -> None:
     op = compiled("key", "corners", "rows = 9, cols = 7", "float32")
     q, k, v, gates = inputs(op)
     assert error(op(q, k, v, gates), reference(op.scan, op.dag, q, k, v, gates).h) < 1e-5
+
+
+def test_training_takes_no_memory_from_the_system_in_each_call() -> None:
+    """Of `[key]` decays on 14x14, three heads of 64, four directions: what is below 32 MB glibc keeps for the next call."""
+    text = f"scan test(heads = 3, key = 64, value = 64) on grid(rows = 14, cols = 14) {{\n{BODIES['key']}{NONE}}}\n"
+    op = stmlang.compile(text, strategy="corners", config={"columns": 14}, mode="training")
+    assert scan_program(op, "training").temporary_bytes < 2**25

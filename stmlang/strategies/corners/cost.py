@@ -77,7 +77,7 @@ def _cost(problem: Problem, settings: Columns, target: Target) -> Candidate:
         forward=stages,
         backward=(*again, *adjoints(*stages)),
         memory_forward=problem.io_bytes + held,
-        memory_backward=2 * problem.io_bytes + 2 * item * factors + 2 * held,
+        memory_backward=2 * problem.io_bytes + 2 * held,
         terms={"blocks": min(blocks, 2)},
     )
 

@@ -37,6 +37,7 @@ from stmlang.lower.node_gates import AtPort, Erasure, LocalGates, NodeGates, Val
 from stmlang.lower.node_walk import walked
 from stmlang.lower.one_turn import partings
 from stmlang.lower.operands import STATE_AXES, Operands, flip
+from stmlang.lower.remade import remade
 from stmlang.lower.strategy import Call, Lowering, LoweringContext, Result, Tables, no_tables
 from stmlang.strategies.corners.senses import scores_of_senses
 from stmlang.strategies.corners.settings import Columns
@@ -220,23 +221,45 @@ def _attended(
     """What nodes read of each other, and of themselves, in all directions together."""
     query, key, value = (array[..., None, None, :] for array in inputs)
     weighed, asking = (value, jnp.ones((), value.dtype)) if by_value else (key, query)
-    along, down = stretches(gates.first, 2, senses.along), stretches(gates.last, 1, senses.down)
-    leaving, read = along.sources(gates.source_first * weighed), down.targets(gates.mark_last * asking)
+    walks = remade(partial(_walks, senses))(gates, weighed, asking)
     own = jnp.sum(query * gates.direct * key, (-3, -2, -1), keepdims=True) * value
     if by_value:
         own = jnp.sum(query * key, -1, keepdims=True) * jnp.sum(gates.direct, (-3, -2), keepdims=True) * value
     outputs = own[..., 0, 0, :]
     in_lines = _in_lines_by_value if by_value else _in_lines_by_key
-    if leaving:
-        outputs += in_lines(partings.along, along.targets(gates.mark_first * asking), leaving, inputs)
-    if read:
-        staying = down.sources(gates.source_last * weighed)
+    if walks.leaving:
+        outputs += in_lines(partings.along, walks.met, walks.leaving, inputs)
+    if walks.read:
         turned = Inputs(*_transposed(inputs))
-        outputs += jnp.swapaxes(in_lines(partings.down, _transposed(read), _transposed(staying), turned), 1, 2)
-    if leaving and read:
-        walks = Walks(leaving, along.targets(gates.turn), down.sources(jnp.ones_like(gates.last)), read)
+        outputs += jnp.swapaxes(in_lines(partings.down, _transposed(walks.read), _transposed(walks.staying), turned), 1, 2)
+    if walks.leaving and walks.read:
         outputs += _behind_corners(columns, by_value, senses, partings, walks, inputs)
     return outputs
+
+
+class Walks(NamedTuple):
+    """What sources and targets in lines and in columns, and the entries of A and of B, are made of, level by level: sources and
+    targets of a line, sources and targets at corners, sources and targets of a column. A is made of those that leave and that
+    turn, B of those that go on and that are read."""
+
+    leaving: Sequence[Float[Array, "head y0 x0 down index"]]
+    met: Sequence[Float[Array, "head y x down index"]]
+    turning: Sequence[Float[Array, "head y0 x down #index"]]
+    going: Sequence[Float[Array, "head y0 x along #index"]]
+    staying: Sequence[Float[Array, "head y0 x along index"]]
+    read: Sequence[Float[Array, "head y x along index"]]
+
+
+def _walks(senses: Senses, gates: PortGates, weighed: Array, asking: Array) -> Walks:
+    along, down = stretches(gates.first, 2, senses.along), stretches(gates.last, 1, senses.down)
+    return Walks(
+        along.sources(gates.source_first * weighed),
+        along.targets(gates.mark_first * asking),
+        along.targets(gates.turn),
+        down.sources(jnp.ones_like(gates.last)),
+        down.sources(gates.source_last * weighed),
+        down.targets(gates.mark_last * asking),
+    )
 
 
 def _transposed(arrays: Sequence[Array]) -> list[Array]:
@@ -270,15 +293,6 @@ def _one_index(array: Array) -> Array:
 def _parted(scores: Array, parting: Array, level: int) -> Array:
     """The scores of pairs that part at a level."""
     return jnp.where(jnp.abs(parting) == level + 1, scores, 0)
-
-
-class Walks(NamedTuple):
-    """What the entries of A and of B are made of, level by level: by sources and corners, by corners and targets."""
-
-    leaving: Sequence[Float[Array, "head y0 x0 down index"]]
-    turning: Sequence[Float[Array, "head y0 x down #index"]]
-    going: Sequence[Float[Array, "head y0 x along #index"]]
-    read: Sequence[Float[Array, "head y x along index"]]
 
 
 def _behind_corners(
