@@ -88,7 +88,7 @@ def _cost(problem: Problem, settings: LineBlocks, target: Target) -> Candidate:
         forward=stages,
         backward=adjoints(*stages),
         memory_forward=2 * copies + tables * item + 2 * held * item,
-        memory_backward=4 * copies + 3 * tables * item + 3 * met * item,
+        memory_backward=4 * copies + 3 * tables * item + 2 * met * item,
         terms={"blocks": len(settings.blocks(lines))},
     )
 

@@ -19,13 +19,14 @@ whose scores all directions share and whose masks are products of two tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from stmlang.cost.lines import Lines, lines_of
-from stmlang.lower.contractions import contract, matmul, times_transposed, transposed, transposed_times
+from stmlang.lower.adjoint import with_adjoint
+from stmlang.lower.contractions import matmul, times_transposed, transposed, transposed_times
 from stmlang.lower.delta_inputs import delta_inputs
 from stmlang.lower.delta_system import run_system, system_tables
 from stmlang.lower.inverse import MANY, propagation
@@ -175,9 +176,12 @@ def _between(context: LoweringContext, nodes: Nodes, gates: Gates, first: Array,
     directions in one where they are summed."""
     whole = _between_tables(gates, first)
     lines, summed = _lines(context), context.problem.scan.combine == "sum"
+    blocks = cast(LineBlocks, context.settings).blocks(lines)
     groups = [group for sign in (1, -1) if (group := [k for k, (y, _) in enumerate(senses) if y == sign])]
+    if len(blocks) == 1:
+        groups = [list(range(len(senses)))]  # which all meet all lines
     erased, read = list[Array](), list[Array]()
-    for block in cast(LineBlocks, context.settings).blocks(lines):
+    for block in blocks:
         scores = [_scores(nodes.key, part[:, block]) for part in (nodes.key, nodes.query)]
         met = [_met(whole, scores, group, _before(block, lines, senses[group[0]][0]), block, summed) for group in groups]
         erased.append(jnp.concatenate([part for part, _ in met], axis=1))
@@ -233,22 +237,74 @@ def _met(
 
     taken = _weighed(likeness, turned, erased[..., block]).reshape(*value.shape[:3], -1)
     seen = _weighed_and_level(likeness_of_queries, turned, read[..., block], level, own).reshape(*value.shape[:3], -1)
-    sums = contract("hdst,hdsv->htv", seen, value)[:, None] if summed else transposed_times(seen, value)
+    if summed:
+        # Sources of all directions are one axis: a contraction over two would be carried out on a transposed copy.
+        sums = transposed_times(*(array.reshape(array.shape[0], 1, -1, array.shape[-1]) for array in (seen, value)))
+    else:
+        sums = transposed_times(seen, value)
     taken = transposed_times(taken, value)
     return taken.reshape(*taken.shape[:2], *shape), sums.reshape(*sums.shape[:2], *shape)
 
 
 @apart
-def _weighed(scores: Array, turned: Array, across: Array) -> Array:
-    """Scores of pairs `(head, y0, x0, x, y)` times the masks of directions, `(head, direction, y0, x0, x, y)`."""
+def _weigh(scores: Array, turned: Array, across: Array) -> Array:
     return scores[:, None] * (turned[..., None] * across[:, :, :, None])
 
 
 @apart
-def _weighed_and_level(scores: Array, turned: Array, across: Array, level: Array, own: Array) -> Array:
-    """The same with another mask for targets in the source's own line."""
+def _weigh_back(scores: Array, turned: Array, across: Array, cotangent: Array) -> tuple[Array, Array, Array]:
+    met = cotangent * scores[:, None]
+    mask = turned[..., None] * across[:, :, :, None]
+    return (cotangent * mask).sum(1), (met * across[:, :, :, None]).sum(-1), (met * turned[..., None]).sum(3)
+
+
+def _weigh_forward(*arguments: Array) -> tuple[Array, tuple[()]]:
+    return _weigh(*arguments), ()
+
+
+def _weigh_backward(arguments: tuple[Any, ...], saved: tuple[()], cotangent: Array) -> tuple[Array, ...]:
+    del saved
+    return _weigh_back(*arguments, cotangent)
+
+
+_weighed = with_adjoint(_weigh, _weigh_forward, _weigh_backward)
+"""Scores of pairs `(head, y0, x0, x, y)` times the masks of directions, `(head, direction, y0, x0, x, y)`. No mask is kept for
+the adjoint: it is made again where it is met."""
+
+
+@apart
+def _weigh_level(scores: Array, turned: Array, across: Array, level: Array, own: Array) -> Array:
     masks = jnp.where(own[None, None, :, None, None], level[..., None], turned[..., None] * across[:, :, :, None])
     return scores[:, None] * masks
+
+
+@apart
+def _weigh_level_back(
+    scores: Array, turned: Array, across: Array, level: Array, own: Array, cotangent: Array
+) -> tuple[Array, Array, Array, Array]:
+    same = own[None, None, :, None, None]
+    met = cotangent * scores[:, None]
+    beyond = jnp.where(same, 0, met)
+    masks = jnp.where(same, level[..., None], turned[..., None] * across[:, :, :, None])
+    return (
+        (cotangent * masks).sum(1),
+        (beyond * across[:, :, :, None]).sum(-1),
+        (beyond * turned[..., None]).sum(3),
+        jnp.where(same, met, 0).sum(-1),
+    )
+
+
+def _weigh_level_forward(*arguments: Array) -> tuple[Array, tuple[()]]:
+    return _weigh_level(*arguments), ()
+
+
+def _weigh_level_backward(arguments: tuple[Any, ...], saved: tuple[()], cotangent: Array) -> tuple[Array | None, ...]:
+    del saved
+    return *_weigh_level_back(*arguments, cotangent), None
+
+
+_weighed_and_level = with_adjoint(_weigh_level, _weigh_level_forward, _weigh_level_backward)
+"""The same with another mask for targets in the source's own line."""
 
 
 def _run(call: Call) -> Result:
