@@ -33,7 +33,8 @@ scan overwriting(heads = 3) on grid(rows, cols) {
     beta                = sigmoid(linear(x))
     angle               = sigmoid(linear(x, bias = spread(-2, 2)))
     decay               = tanh(5 * linear(x, bias = 1))
-    source[out]         = sigmoid(linear(x, bias = -4)) * split(angle)[out]
+    strength            = sigmoid(linear(x, bias = -4))
+    source[out]         = strength * split(angle)[out]
     mark                = sigmoid(linear(x, bias = -4))
     direct              = sigmoid(linear(x, bias = -6))
     transition[out, in, key, key'] = decay * split(angle)[out] * (eye[key, key'] - beta * k[key] * k[key'])

@@ -8,12 +8,13 @@ A carrier reaches what erases it, the same set of carriers, and what reads it, t
 
     erased = A~ A  (edges)    or  f (I - a)^-1 g  (nodes)              marked = A~ M    or    f (I - a)^-1 M
 
-with `A~ = (I - A)^-1` over edges; in either form a `Summary` with a row for each carrier, and a column for each carrier and
-then one for each node. On a regular topology it is made by merging, on others by an inverse over edges or nodes.
+with `A~ = (I - A)^-1` over edges. On a regular topology those of edges are made by merging and those of nodes by runs of planes
+(`stmlang.lower.grid_paths`), on others by an inverse over edges or nodes.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import jax
@@ -23,7 +24,8 @@ from jaxtyping import Array, Float, Int
 
 from stmlang.cost.sweeps import doublings
 from stmlang.graph.levels import edge_levels, node_levels
-from stmlang.lower.contractions import matmul
+from stmlang.lower.contractions import matmul, transposed
+from stmlang.lower.grid_paths import grid_paths, read_before
 from stmlang.lower.inverse import propagation
 from stmlang.lower.merge import merge_grid
 from stmlang.lower.merge_tree import arranged, slot_order
@@ -39,6 +41,18 @@ class Scalars(NamedTuple):
     scale: Float[Array, "direction head *sites out in"]
     mark: Float[Array, "direction head *sites in"]
     shares: Shares | None
+
+
+class Paths(NamedTuple):
+    """Where what is written at carriers, and what enters, arrives: at carriers that erase it, at nodes that read it, and on the
+    edges that leave."""
+
+    erased: Float[Array, "direction head carrier carrier"]
+    marked: Float[Array, "direction head carrier node"]
+    left: Float[Array, "direction head carrier leaving"]
+    erased_states: Float[Array, "direction head entering carrier"]
+    marked_states: Float[Array, "direction head entering node"]
+    passed: Float[Array, "direction head entering leaving"]
 
 
 class EdgeCarriers(NamedTuple):
@@ -113,50 +127,85 @@ def written(context: LoweringContext, tables: Carriers, source: Array | None, sh
     return flat if context.axes is not None else jnp.take(flat, tables.own, axis=2)
 
 
-def carrier_paths(context: LoweringContext, tables: Carriers, gates: Scalars) -> Summary:
+def carrier_paths(context: LoweringContext, tables: Carriers, gates: Scalars) -> Paths:
     """The paths of all carriers, `(direction, head, ., .)`: entering and leaving edges in the order of states, carriers in
     theirs, nodes in that of their numbers (regular: C order of the flipped grid)."""
     if context.axes is not None:
-        return _merged(context.axes, gates)
+        if gates.shares is not None:
+            return _by_grid_nodes(context.axes, gates.shares, gates.mark)
+        return _merged(context.axes, gates.scale, gates.mark)
     depth = int((edge_levels if gates.shares is None else node_levels)(context.dag).max(initial=0))
     if gates.shares is None:
 
-        def by_edges(scale: Array, mark: Array) -> Summary:
+        def by_edges(scale: Array, mark: Array) -> Paths:
             return _by_edges(tables, scale, mark, context.dag.node_count, depth)
 
         return jax.vmap(jax.vmap(by_edges))(gates.scale, gates.mark)
 
-    def by_nodes(out: Array, into: Array, mark: Array) -> Summary:
+    def by_nodes(out: Array, into: Array, mark: Array) -> Paths:
         return _by_nodes(tables, out, into, mark, depth)
 
     return jax.vmap(jax.vmap(by_nodes))(gates.shares.out, gates.shares.into, gates.mark)
 
 
-def _merged(axes: tuple[int, ...], gates: Scalars) -> Summary:
-    """Nodes as blocks with a row for each carrier, and a column for each and one that reads."""
-    scale, mark, shares = gates
-    if shares is None:
-        ports = len(axes)
-        passed = jnp.swapaxes(scale, -1, -2)
-        source = jnp.broadcast_to(jnp.eye(ports, dtype=scale.dtype), passed.shape)
-        reached = jnp.concatenate([passed, mark[..., None]], axis=-1)
-    else:
-        passed = shares.into[..., :, None] * shares.out[..., None, :]
-        source, reached = shares.out[..., None, :], jnp.stack([shares.into, mark], axis=-1)
+def _merged(axes: tuple[int, ...], scale: Array, mark: Array) -> Paths:
+    """Nodes of a grid as blocks with a row for each port, and a column for each and one that reads."""
+    passed = jnp.swapaxes(scale, -1, -2)
+    source = jnp.broadcast_to(jnp.eye(len(axes), dtype=scale.dtype), passed.shape)
+    reached = jnp.concatenate([passed, mark[..., None]], axis=-1)
     rows, columns = source.shape[-2], reached.shape[-1]
     nothing = jnp.zeros((*source.shape[:-2], rows, columns), source.dtype)
     block, border = merge_grid(Summary(source, passed, reached, nothing), axes)
     block = arranged(block, slot_order(border.entering, axes), slot_order(border.leaving, axes))
 
-    def readers_last(array: Array) -> Array:
+    def taken_apart(array: Array) -> tuple[Array, Array]:
+        """What erases and what reads."""
         split = array.reshape(*array.shape[:-1], -1, columns)
-        flat = split[..., :-1].reshape(*array.shape[:-1], -1)
-        return jnp.concatenate([flat, split[..., -1]], axis=-1)
+        return split[..., :-1].reshape(*array.shape[:-1], -1), split[..., -1]
 
-    return block._replace(mark=readers_last(block.mark), gating=readers_last(block.gating))
+    erased, marked = taken_apart(block.gating)
+    erased_states, marked_states = taken_apart(block.mark)
+    return Paths(erased, marked, block.source, erased_states, marked_states, block.transition)
 
 
-def _by_edges(tables: EdgeCarriers, scale: Array, mark: Array, nodes: int, depth: int) -> Summary:
+def _by_grid_nodes(axes: tuple[int, ...], shares: Shares, mark: Array) -> Paths:
+    """Nodes of a grid by its paths; states that enter take those of the nodes that they enter."""
+    ports, nodes = range(len(axes)), prod(axes)
+    before = [_before(shares.out[..., port], 2 + port) for port in ports]
+    paths = grid_paths([shares.into[..., port] * before[port] for port in ports])
+    marks = [before[port] * mark[..., port] for port in ports]
+    eye = jnp.broadcast_to(jnp.eye(nodes, dtype=paths.dtype), paths.shape)
+
+    def at_side(rows: Array, gate: Array, side: int) -> Array:
+        """Rows `(direction, head, row, node)` at the nodes of one side of the grid times a gate of these, port by port."""
+        split = rows.reshape(*rows.shape[:-1], *axes)
+        met = [_side(split, 3, port, side) * _side(gate[..., port], 2, port, side)[..., None, :] for port in ports]
+        return jnp.concatenate(met, axis=-1)
+
+    brought = transposed(at_side(transposed(paths), shares.into, 0))
+    own = transposed(at_side(eye, mark, 0))
+    return Paths(
+        paths - eye,
+        read_before(paths, marks),
+        at_side(paths, shares.out, -1),
+        brought,
+        own + read_before(brought, marks),
+        at_side(brought, shares.out, -1),
+    )
+
+
+def _before(gate: Array, axis: int) -> Array:
+    """At each node what the node before it along an axis holds, and zero where there is none."""
+    padding = [(int(k == axis), 0) for k in range(gate.ndim)]
+    return jax.lax.slice_in_dim(jnp.pad(gate, padding), 0, gate.shape[axis], axis=axis)
+
+
+def _side(array: Array, lead: int, port: int, side: int) -> Array:
+    """The nodes at one side of a grid, `(*lead, *axes)` as `(*lead, node)`."""
+    return jax.lax.index_in_dim(array, side, lead + port, keepdims=False).reshape(*array.shape[:lead], -1)
+
+
+def _by_edges(tables: EdgeCarriers, scale: Array, mark: Array, nodes: int, depth: int) -> Paths:
     edges, leaving = tables.place.shape[0], len(tables.leaving)
     passed = jnp.zeros((edges, edges), scale.dtype).at[tables.line_in, tables.line_out].add(scale)
     marked = jnp.zeros((edges, nodes), scale.dtype).at[tables.place, tables.head].set(mark, mode="drop")
@@ -164,12 +213,11 @@ def _by_edges(tables: EdgeCarriers, scale: Array, mark: Array, nodes: int, depth
     inverse = propagation(passed, doublings(edges, depth))
     reached = matmul(inverse, jnp.concatenate([marked, ends], axis=1))
     erased = (inverse - jnp.eye(edges, dtype=scale.dtype))[:, tables.stands]
-    columns = jnp.concatenate([erased, reached[:, :nodes]], axis=1)
-    left = reached[:, nodes:]
-    return Summary(left[tables.stands], left[tables.entering], columns[tables.entering], columns[tables.stands])
+    arriving = (erased, reached[:, :nodes], reached[:, nodes:])
+    return Paths(*(rows[places] for places in (tables.stands, tables.entering) for rows in arriving))
 
 
-def _by_nodes(tables: NodeCarriers, out: Array, into: Array, mark: Array, depth: int) -> Summary:
+def _by_nodes(tables: NodeCarriers, out: Array, into: Array, mark: Array, depth: int) -> Paths:
     nodes, entering, leaving = len(tables.node), len(tables.entering), len(tables.leaving)
 
     def summed(rows: Indices, columns: Indices, weight: Array) -> Array:
@@ -187,9 +235,4 @@ def _by_nodes(tables: NodeCarriers, out: Array, into: Array, mark: Array, depth:
     erased = inverse - jnp.eye(nodes, dtype=out.dtype)
     brought = matmul(entered(tables.column, into), jnp.concatenate([inverse, reached], axis=1))
     seen = entered(tables.head, mark) + brought[:, nodes : 2 * nodes]
-    return Summary(
-        reached[:, nodes:],
-        brought[:, 2 * nodes :],
-        jnp.concatenate([brought[:, :nodes], seen], axis=1),
-        jnp.concatenate([erased, reached[:, :nodes]], axis=1),
-    )
+    return Paths(erased, reached[:, :nodes], reached[:, nodes:], brought[:, :nodes], seen, brought[:, 2 * nodes :])

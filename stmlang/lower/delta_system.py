@@ -14,6 +14,8 @@ Where what is erased lies under another vector u than the key, values are writte
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -22,12 +24,13 @@ from jaxtyping import Array, Float
 from stmlang.facts.overwriting import delta_rule
 from stmlang.lower.adapters import declared
 from stmlang.lower.attention import masked_attention
-from stmlang.lower.carriers import Carriers, Scalars, at_carriers, carrier_paths, carrier_tables, written
+from stmlang.lower.carriers import Carriers, Paths, Scalars, at_carriers, carrier_paths, carrier_tables, written
 from stmlang.lower.contractions import times_transposed, transposed_times
 from stmlang.lower.delta_inputs import DeltaInputs, delta_inputs
+from stmlang.lower.no_fusion import apart
 from stmlang.lower.operands import Operands, flip
 from stmlang.lower.strategy import Call, EdgeStates, LoweringContext, Result
-from stmlang.lower.summary import Summary, advance, read, write
+from stmlang.lower.summary import advance, read, write
 from stmlang.lower.triangular import propagated
 
 
@@ -61,18 +64,16 @@ def _bundle(
     inputs = delta_inputs(operands)
     paths = carrier_paths(context, tables, _scalars(context, operands, inputs))
     writing = _writing(context, tables, operands, inputs)
-    carriers = writing.value.shape[2]
-    erased, marked = paths.gating[..., :carriers], paths.gating[..., carriers:]
     states = None if entering is None else jnp.squeeze(entering, 3)
     query = inputs.query.reshape(*inputs.query.shape[:2], context.dag.node_count, -1)
-    brought = None if states is None else _brought(paths.mark[..., :carriers], writing, states)
+    brought = None if states is None else _brought(paths.erased_states, writing, states)
     scores = _scores(context, operands, inputs, writing)
-    new = _erased(erased * scores.erased, erased, writing, brought)
-    outputs = transposed_times(marked * scores.read, new)
+    new = _erased(paths.erased * scores.erased, paths.erased, writing, brought)
+    outputs = transposed_times(paths.marked * scores.read, new)
     if writing.u is not None:
-        outputs = outputs + masked_attention(query, writing.key, writing.value, marked)
+        outputs = outputs + masked_attention(query, writing.key, writing.value, paths.marked)
     if states is not None:
-        outputs = outputs + read(paths.mark[..., carriers:], query, states)
+        outputs = outputs + read(paths.marked_states, query, states)
     outputs = outputs.reshape(operands.value.shape)
     if inputs.seen is not None:
         outputs = outputs * inputs.seen
@@ -114,18 +115,28 @@ def _scores(context: LoweringContext, operands: Operands, inputs: DeltaInputs, w
     if context.axes is None or writing.u is not None or inputs.query is not operands.query:
         query = inputs.query.reshape(*inputs.query.shape[:2], context.dag.node_count, -1)
         return Scores(times_transposed(u, u), times_transposed(u, query))
-    axes, directions = context.axes, context.problem.scan.directions
+    senses = tuple(tuple(direction.senses) for direction in context.problem.scan.directions)
     nodes, ports = context.dag.node_count, u.shape[2] // context.dag.node_count
-    query, key = (
-        flip(part[0], directions[0].senses, 1).reshape(-1, nodes, part.shape[-1]) for part in (operands.query, operands.key)
-    )
+    query, key = (flip(part[0], senses[0], 1).reshape(-1, nodes, part.shape[-1]) for part in (operands.query, operands.key))
+    turn = _turn_of(senses, context.axes)
 
     def turned(targets: Array) -> Array:
-        pairs = times_transposed(key, targets).reshape(-1, *axes, *axes)
-        both = [flip(flip(pairs, way.senses, 1), way.senses, 1 + len(axes)) for way in directions]
-        return jnp.repeat(jnp.stack(both).reshape(len(directions), -1, nodes, nodes), ports, axis=2)
+        return jnp.repeat(turn(times_transposed(key, targets)), ports, axis=2)
 
     return Scores(jnp.repeat(turned(key), ports, axis=3), turned(query))
+
+
+@cache
+def _turn_of(senses: tuple[tuple[int, ...], ...], axes: tuple[int, ...]) -> Callable[[Array], Array]:
+    """Made apart from what weighs the scores, which is not vectorized where it turns them around."""
+    return apart(partial(_turned, senses, axes))
+
+
+def _turned(senses: tuple[tuple[int, ...], ...], axes: tuple[int, ...], pairs: Array) -> Array:
+    """Pairs of nodes `(head, node, node)` as every direction numbers them."""
+    split = pairs.reshape(-1, *axes, *axes)
+    turned = jnp.stack([flip(flip(split, sense, 1), sense, 1 + len(axes)) for sense in senses])
+    return turned.reshape(len(senses), *pairs.shape)
 
 
 def _brought(into: Array, writing: Writing, states: Array) -> Array:
@@ -144,12 +155,12 @@ def _erased(weights: Array, erased: Array, writing: Writing, brought: Array | No
     return -propagated(passed, strength * (held if brought is None else held + brought))
 
 
-def _left(paths: Summary, writing: Writing, new: Array, states: Array | None) -> EdgeStates:
-    leaving = write(paths.source, writing.key if writing.u is None else writing.u, new)
+def _left(paths: Paths, writing: Writing, new: Array, states: Array | None) -> EdgeStates:
+    leaving = write(paths.left, writing.key if writing.u is None else writing.u, new)
     if writing.u is not None:
-        leaving = leaving + write(paths.source, writing.key, writing.value)
+        leaving = leaving + write(paths.left, writing.key, writing.value)
     if states is not None:
-        leaving = leaving + advance(paths.transition, states)
+        leaving = leaving + advance(paths.passed, states)
     return leaving[:, :, :, None]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.delta_rule import delta_gates
@@ -81,7 +82,7 @@ def _paths(problem: Problem, target: Target) -> tuple[Stage, int]:
     """How carriers reach each other and the nodes that read, and the bytes that are held of it."""
     counts, carriers, item, lanes = problem.counts, _carriers(problem), problem.accumulator, problem.lanes
     if problem.axes is not None:
-        return merge_stage(problem, target, _merges(problem))
+        return _runs_of_planes(problem, target) if _shared(problem) else merge_stage(problem, target, _merges(problem))
     side = counts.nodes if _shared(problem) else counts.edges
     depth = max(0, counts.levels - 1)
     flops, numbers, products = inverse_cost(side, depth)
@@ -91,11 +92,28 @@ def _paths(problem: Problem, target: Target) -> tuple[Stage, int]:
     return stage, lanes * item * (carriers * (carriers + counts.nodes) + 3 * side * side)
 
 
+def _runs_of_planes(problem: Problem, target: Target) -> tuple[Stage, int]:
+    """Paths between the nodes of a grid, whose planes are joined to runs twice as long each time, axis by axis from the last to
+    the first; and what nodes read of those before them."""
+    axes, nodes, lanes, item = problem.axes or (), problem.counts.nodes, problem.lanes, problem.accumulator
+    flops, numbers, products = 0, (len(axes) + 2) * nodes * nodes, 0
+    for axis, size in enumerate(axes):
+        width, run = prod(axes[axis + 1 :]), 1
+        while run < size:
+            joined = prod(axes[:axis]) * -(-size // (2 * run))
+            flops += 2 * joined * width * (run * width) ** 2
+            numbers += 2 * joined * (2 * run * width) ** 2
+            products += joined if width > 1 else 0
+            run *= 2
+    held = 2 * lanes * nodes * nodes * item
+    work = (lanes * flops, lanes * numbers * item, held)
+    return array_stage(target, "build gating matrix", "matmul", *work, products=lanes * products), held
+
+
 def _merges(problem: Problem) -> Iterator[Merge]:
-    """Merges of a grid whose nodes have rows for their carriers, and columns for these and for what reads."""
-    assert problem.axes is not None
-    rows = _carriers(problem) // max(1, problem.counts.nodes)
-    yield from (replace(merge, rows=rows, columns=rows + 1) for merge in regular_merges(problem.axes))
+    """Merges of a grid whose nodes have a row for each port, and columns for these and for what reads."""
+    axes = problem.axes or ()
+    yield from (replace(merge, rows=len(axes), columns=len(axes) + 1) for merge in regular_merges(axes))
 
 
 def _system(problem: Problem, target: Target, carriers: int) -> tuple[Stage, ...]:
