@@ -7,23 +7,16 @@ the one that holds its first nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from stmlang.lower.contractions import matmul
 from stmlang.lower.mesh_axes import alike
+from stmlang.lower.summary import Passage, merge_passages, no_passage, pass_states
 
 Tree = TypeVar("Tree")
-
-
-class Piece(NamedTuple):
-    """`C' = T C + W` of a piece, lane by lane."""
-
-    transition: Float[Array, "lane mixed mixed"]
-    written: Float[Array, "lane mixed free"]
 
 
 @dataclass(frozen=True)
@@ -61,40 +54,28 @@ class Devices:
         return cast(Tree, jax.tree.map(everywhere, tree))
 
 
-def after(a: Piece, b: Piece) -> Piece:
-    """Through a and then through b."""
-    return Piece(matmul(b.transition, a.transition), passed(b, a.written))
-
-
-def passed(piece: Piece, state: Float[Array, "lane mixed free"]) -> Array:
-    """The states that leave a piece."""
-    return matmul(piece.transition, state) + piece.written
-
-
-def by_gathering(piece: Piece, devices: Devices) -> Float[Array, "lane mixed free"]:
+def by_gathering(piece: Passage, devices: Devices) -> Float[Array, "lane mixed free"]:
     """The state that enters this device's piece, zero entering the first one: each device is sent all pieces."""
-    every = cast(Piece, jax.lax.all_gather(piece, devices.axis))
-    every = Piece(*(array[:: devices.sense] for array in every))
+    every = cast(Passage, jax.lax.all_gather(piece, devices.axis))
+    every = Passage(*(array[:: devices.sense] for array in every))
 
-    def turn(state: Array, each: Piece) -> tuple[Array, Array]:
-        return passed(each, state), state
+    def turn(state: Array, each: Passage) -> tuple[Array, Array]:
+        return pass_states(each, state), state
 
     start = alike(jnp.zeros_like(piece.written), every)
     entering = jax.lax.scan(turn, start, every)[1]
     return cast(Array, jax.lax.dynamic_index_in_dim(entering, devices.rank, keepdims=False))
 
 
-def by_doubling(piece: Piece, devices: Devices) -> Float[Array, "lane mixed free"]:
+def by_doubling(piece: Passage, devices: Devices) -> Float[Array, "lane mixed free"]:
     """The same in a logarithm of rounds, in which a device learns of twice as many pieces before it."""
-    neutral = Piece(
-        jnp.broadcast_to(jnp.eye(piece.transition.shape[-1]), piece.transition.shape), jnp.zeros_like(piece.written)
-    )
+    neutral = no_passage(piece)
     before, by = _where(devices.rank >= 1, devices.sent(piece, 1), neutral), 1
     while by < devices.count - 1:
-        before = after(_where(devices.rank >= by, devices.sent(before, by), neutral), before)
+        before = merge_passages(_where(devices.rank >= by, devices.sent(before, by), neutral), before)
         by *= 2
     return before.written
 
 
-def _where(condition: Bool[Array, ""], a: Piece, b: Piece) -> Piece:
-    return Piece(*(jnp.where(condition, x, y.astype(x.dtype)) for x, y in zip(a, b, strict=True)))
+def _where(condition: Bool[Array, ""], a: Passage, b: Passage) -> Passage:
+    return Passage(*(jnp.where(condition, x, y.astype(x.dtype)) for x, y in zip(a, b, strict=True)))

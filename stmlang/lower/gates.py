@@ -10,7 +10,6 @@ from math import prod
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
 from stmlang.lower.contractions import contract, matmul
@@ -156,24 +155,7 @@ def passing(gate: Float[Array, "*site *state"]) -> Array:
     return identity
 
 
-# --- matrices of gates, from each of some edges to each of others ----------------------------------------------------
-
-PAIRS = ("kK", "vV", "tT")
-"""The letters of each state axis and its twin."""
-
-
-def identity(edges: int, dtype: DTypeLike) -> Float[Array, "entering leaving *state"]:
-    """Every edge passes its state on to the edge of the same number."""
-    return jnp.eye(edges, dtype=dtype).reshape(edges, edges, *(1,) * STATE_AXES)
-
-
-def transposed_gate(gate: Float[Array, "*site *state"]) -> Float[Array, "*site *state"]:
-    """The gate whose matrices are transposed."""
-    first = gate.ndim - STATE_AXES
-    for axis in range(first, gate.ndim, 2):
-        if gate.shape[axis + 1] > 1:
-            gate = jnp.swapaxes(gate, axis, axis + 1)
-    return gate
+# --- gates from each of some edges to each of others -----------------------------------------------------------------
 
 
 def apply_along(
@@ -182,41 +164,3 @@ def apply_along(
     """The sum over edges that enter of the gates from them, applied to their states."""
     letters = varies(gate)
     return contract(f"...io{letters},...i{_inner(letters)}->...otkv", squeezed(gate), state)
-
-
-def composed(
-    first: Float[Array, "*batch a b *state"], then: Float[Array, "*batch b c *state"]
-) -> Float[Array, "*batch a c *state"]:
-    """One gate after another, summed over the edges between: what `apply_along` does with both."""
-    rows, columns = varies(first), varies(then)
-    left = right = out = ""
-    shape = list[int]()
-    sizes = dict(zip(LETTERS, map(max, first.shape[-STATE_AXES:], then.shape[-STATE_AXES:]), strict=True))
-    for axis, twin in PAIRS:
-        middle = {"k": "x", "v": "y", "t": "z"}[axis] if twin in rows and twin in columns else twin
-        if axis in columns:
-            right += axis + (middle if twin in columns else "")
-        if axis in rows:
-            # Elementwise before a matrix it weighs the matrix's columns, and after one its rows.
-            own = middle if twin in columns else axis
-            left += own + (twin if twin in rows else "")
-        matrix = twin in rows or twin in columns
-        varying = axis in rows or axis in columns
-        out += (axis if varying else "") + (twin if matrix else "")
-        shape += [sizes[axis], sizes[axis] if matrix else 1]
-    product = contract(f"...ij{left},...jo{right}->...io{out}", squeezed(first), squeezed(then))
-    return product.reshape(*product.shape[: product.ndim - len(out)], *shape)
-
-
-def dense_gate(gate: Float[Array, "*site *state"], sizes: tuple[int, ...]) -> Float[Array, "*site state state"]:
-    """A gate as a matrix on states `(track, key, value)` of those sizes, laid out as vectors."""
-    first = gate.ndim - STATE_AXES
-    size = dict(zip("tkv", sizes, strict=True))
-    for axis, (own, _) in zip(range(first, gate.ndim, 2), PAIRS, strict=True):
-        if gate.shape[axis + 1] == 1:
-            eye = jnp.eye(size[own], dtype=gate.dtype)
-            gate = gate * eye.reshape([size[own] if k in (axis, axis + 1) else 1 for k in range(gate.ndim)])
-    sites = tuple(range(first))
-    ordered = jnp.transpose(gate, (*sites, *(first + k for k in (4, 0, 2, 5, 1, 3))))
-    count = ordered.shape[first] * ordered.shape[first + 1] * ordered.shape[first + 2]
-    return ordered.reshape(*ordered.shape[:first], count, count)

@@ -4,9 +4,10 @@ There are two, and both form a monoid: merging is associative, and what holds no
 
 * A `Summary` knows the gates of a piece and no inputs. It holds for any border and for gates that are one number each.
 * A `Passage` knows the inputs as well, and of the piece only how states pass it, `C -> T C + W`. That is all that another
-  device needs to know of a piece whose nodes it does not hold. It holds for gates of every form, elementwise on state axes or
-  matrices on them: a chunk of decays by key, or of the delta rule, is a passage of one edge whose `T` is a vector or matrix on
-  the key axis. What nodes read needs no summary then: the piece is evaluated where it lies, from the state that enters.
+  device needs to know of a piece whose nodes it does not hold (`stmlang.lower.exchange`). It holds for gates of every form:
+  those that are elementwise on a state axis have lanes along it, matrices mix the numbers along theirs, and columns along which
+  gates are the same are alike. What nodes read needs no summary then: the piece is evaluated where it lies, from the state that
+  enters.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from jaxtyping import Array, Float
 
 from stmlang.lower.attention import masked_attention
 from stmlang.lower.contractions import matmul, transposed
-from stmlang.lower.gates import apply_along, composed, dense_gate, identity, transposed_gate
 from stmlang.lower.tables import Indices, select
 
 
@@ -151,42 +151,25 @@ def apply(piece: Summary, query: Array, key: Array, value: Array, state: Array) 
 
 
 class Passage(NamedTuple):
-    """`C'[o] = sum over i of T[i, o] C[i] + W[o]`. `T` ends in six state axes as gates do (`stmlang.lower.gates`)."""
+    """`C' = T C + W` lane by lane, of states laid out as in `stmlang.cost.exchange`: `T` mixes numbers in the same way for all
+    columns that are `free` of it."""
 
-    transition: Float[Array, "*batch entering leaving *state"]
-    written: Float[Array, "*batch leaving track key value"]
-
-
-def passage(piece: Summary, key: Array, value: Array) -> Passage:
-    """That of a summary with inputs."""
-    numbers = jnp.expand_dims(piece.transition, range(piece.transition.ndim, piece.transition.ndim + 6))
-    return Passage(numbers, write(piece.source, key, value)[..., None, :, :])
+    transition: Float[Array, "*lane mixed mixed"]
+    written: Float[Array, "*lane mixed free"]
 
 
-def no_passage(edges: int, written: Float[Array, "*batch leaving track key value"]) -> Passage:
-    """The neutral passage of so many edges, of states like those given."""
-    return Passage(identity(edges, written.dtype), jnp.zeros_like(written))
+def no_passage(like: Passage) -> Passage:
+    """The neutral passage, of states as those of another."""
+    size = like.transition.shape[-1]
+    unit = jnp.broadcast_to(jnp.eye(size, dtype=like.transition.dtype), like.transition.shape)
+    return Passage(unit, jnp.zeros_like(like.written))
 
 
-def pass_states(passage: Passage, state: Float[Array, "*batch entering track key value"]) -> Array:
+def pass_states(passage: Passage, state: Float[Array, "*lane mixed free"]) -> Array:
     """The states that leave."""
-    return apply_along(passage.transition, state) + passage.written
+    return matmul(passage.transition, state) + passage.written
 
 
 def merge_passages(a: Passage, b: Passage) -> Passage:
-    """Through a and then through b, whose entering edges are those that leave a."""
-    return Passage(composed(a.transition, b.transition), pass_states(b, a.written))
-
-
-def reversed_passage(passage: Passage, written: Float[Array, "*batch entering track key value"]) -> Passage:
-    """How cotangents pass the other way, to which the piece adds `written`."""
-    return Passage(transposed_gate(jnp.swapaxes(passage.transition, -8, -7)), written)
-
-
-def dense_passage(passage: Passage) -> tuple[Array, Array]:
-    """The matrix and the vector of the map on states laid out as vectors, `(*batch, leaving, entering)` and
-    `(*batch, leaving)`, each edge with its tracks, keys and values."""
-    matrix = dense_gate(jnp.swapaxes(passage.transition, -8, -7), passage.written.shape[-3:])
-    *batch, leaving, entering, out, into = matrix.shape
-    laid = jnp.swapaxes(matrix, -3, -2).reshape(*batch, leaving * out, entering * into)
-    return laid, passage.written.reshape(*passage.written.shape[:-4], -1)
+    """Through a and then through b."""
+    return Passage(matmul(b.transition, a.transition), pass_states(b, a.written))

@@ -27,8 +27,9 @@ from stmlang.compiler import Call, Request, facts_of
 from stmlang.cost.exchange import Border, Exchange, exchange_lines, exchanges, least
 from stmlang.facts import Facts
 from stmlang.graph.topology import dag_of
-from stmlang.lower.exchange import Devices, Piece, by_doubling, by_gathering
+from stmlang.lower.exchange import Devices, by_doubling, by_gathering
 from stmlang.lower.mesh_axes import alike
+from stmlang.lower.summary import Passage
 from stmlang.plan.plan import Plan
 from stmlang.program.program import Bundle
 from stmlang.program.states import LOG_SCALE, State, at_scale_one, unit_scale
@@ -273,7 +274,7 @@ def _merged(split: Split, lines: Sequence[Devices], leaving: Any, entering: Stat
         images_laid = jax.vmap(partial(laid, split.scan))(columns[port])
         turns, lanes, mixed, free = images_laid.shape
         transition = jnp.moveaxis(images_laid, 0, 2).reshape(lanes, mixed, turns * free)[..., :mixed]
-        state = exchanged(Piece(transition, laid(split.scan, after[port])), line)
+        state = exchanged(Passage(transition, laid(split.scan, after[port])), line)
         states.append({port: unlaid(split.scan, state, shape)})
     return tuple(states)
 

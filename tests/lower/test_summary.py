@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,18 +9,6 @@ import pytest
 from stmlang.lower import summary
 from stmlang.lower.attention import masked_attention, streamed_attention
 from stmlang.lower.summary import Passage, Summary, Wiring
-
-FORMS = {
-    "number": (1, 1, 1, 1, 1, 1),
-    "by key": (3, 1, 1, 1, 1, 1),
-    "by value": (1, 1, 2, 1, 1, 1),
-    "by key and value": (3, 1, 2, 1, 1, 1),
-    "matrix on keys": (3, 3, 1, 1, 1, 1),
-    "matrix on keys, by track": (3, 3, 1, 1, 2, 1),
-    "matrix on values": (1, 1, 2, 2, 1, 1),
-    "matrix on tracks": (1, 1, 1, 1, 2, 2),
-}
-"""State axes of a transition, of states with 3 keys, 2 values and 2 tracks."""
 
 
 def random_summary(seed: int, entering: int, nodes: int, leaving: int) -> Summary:
@@ -34,10 +18,9 @@ def random_summary(seed: int, entering: int, nodes: int, leaving: int) -> Summar
     return Summary(source, transition, mark, jnp.triu(gating, 1))
 
 
-def random_passage(seed: int, form: str, entering: int, leaving: int) -> Passage:
+def random_passage(seed: int, lanes: int = 2, mixed: int = 3, free: int = 2) -> Passage:
     rng = np.random.default_rng(seed)
-    transition = rng.normal(size=(entering, leaving, *FORMS[form]))
-    return Passage(jnp.asarray(transition), jnp.asarray(rng.normal(size=(leaving, 2, 3, 2))))
+    return Passage(*(jnp.asarray(rng.normal(size=(lanes, mixed, size))) for size in (mixed, free)))
 
 
 def equal(piece: tuple[object, ...], other: tuple[object, ...]) -> None:
@@ -90,50 +73,32 @@ def test_a_piece_applied_is_its_dense_form_applied() -> None:
     targets = np.einsum("st,skv->tkv", summary.dense(piece), sources)
     np.testing.assert_allclose(leaving, targets[:3], atol=1e-12)
     np.testing.assert_allclose(outputs, np.einsum("nk,nkv->nv", query, targets[3:]), atol=1e-12)
-    through = summary.passage(piece, jnp.asarray(key), jnp.asarray(value))
-    np.testing.assert_allclose(summary.pass_states(through, state[:, None])[:, 0], leaving, atol=1e-12)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_passage_is_its_matrix_and_vector(form: str) -> None:
-    through, state = random_passage(0, form, 2, 3), np.random.default_rng(1).normal(size=(2, 2, 3, 2))
-
-    @jax.jit
-    def passed(through: Passage, state: Any) -> Any:
-        back = summary.reversed_passage(through, state)
-        return summary.dense_passage(through), summary.pass_states(through, state), summary.dense_passage(back)[0]
-
-    (matrix, vector), after, back = passed(through, state)
-    np.testing.assert_allclose(after.reshape(-1), matrix @ state.reshape(-1) + vector, atol=1e-12)
-    np.testing.assert_allclose(back, matrix.T, atol=1e-12)
+def test_passages_are_a_monoid() -> None:
+    a, b, c = (random_passage(seed) for seed in range(3))
+    merge, none = summary.merge_passages, summary.no_passage(a)
+    equal(merge(merge(a, b), c), merge(a, merge(b, c)))
+    equal(merge(none, a), a)
+    equal(merge(a, none), a)
 
 
-@pytest.mark.parametrize(("first", "then"), list(product(FORMS, FORMS)))
-def test_passages_merge_as_their_matrices_do(first: str, then: str) -> None:
-    a, b = random_passage(0, first, 2, 1), random_passage(1, then, 1, 2)
-
-    @jax.jit
-    def dense(a: Passage, b: Passage) -> Any:
-        return [summary.dense_passage(passage) for passage in (a, b, summary.merge_passages(a, b))]
-
-    (matrix_a, vector_a), (matrix_b, vector_b), (matrix, vector) = (map(np.asarray, pair) for pair in dense(a, b))
-    np.testing.assert_allclose(matrix, matrix_b @ matrix_a, atol=1e-12)
-    np.testing.assert_allclose(vector, matrix_b @ vector_a + vector_b, atol=1e-12)
+def test_states_pass_what_two_pieces_make_as_both_one_by_one() -> None:
+    a, b = random_passage(0), random_passage(1)
+    state = np.random.default_rng(2).normal(size=(2, 3, 2))
+    after_a = np.einsum("lij,ljf->lif", a.transition, state) + a.written
+    after_b = np.einsum("lij,ljf->lif", b.transition, after_a) + b.written
+    np.testing.assert_allclose(summary.pass_states(a, jnp.asarray(state)), after_a, atol=1e-12)
+    np.testing.assert_allclose(summary.pass_states(summary.merge_passages(a, b), jnp.asarray(state)), after_b, atol=1e-12)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_passages_are_a_monoid(form: str) -> None:
-    a, b, c = (random_passage(seed, form, 2, 2) for seed in range(3))
-
-    @jax.jit
-    def merged(a: Passage, b: Passage, c: Passage) -> Any:
-        merge, none = summary.merge_passages, summary.no_passage(2, a.written)
-        return merge(merge(a, b), c), merge(a, merge(b, c)), merge(none, a), merge(a, none)
-
-    one, other, before, after = merged(a, b, c)
-    equal(one, other)
-    equal(before, a)
-    equal(after, a)
+def test_a_summary_with_inputs_is_a_passage() -> None:
+    """Its edges are mixed, and keys and values are columns that are alike."""
+    piece, rng = random_summary(0, 3, 4, 3), np.random.default_rng(1)
+    key, value, state = (jnp.asarray(rng.normal(size=shape)) for shape in ((4, 3), (4, 2), (3, 3, 2)))
+    leaving = summary.leaving_states(piece.source, piece.transition, key, value, state)
+    through = Passage(piece.transition.T, summary.write(piece.source, key, value).reshape(3, 6))
+    np.testing.assert_allclose(summary.pass_states(through, state.reshape(3, 6)).reshape(leaving.shape), leaving, atol=1e-12)
 
 
 def test_a_step_of_the_delta_rule_is_a_passage() -> None:
@@ -146,12 +111,10 @@ def test_a_step_of_the_delta_rule_is_a_passage() -> None:
         matrix = 0.9 * (np.eye(3) - 0.5 * np.outer(u, u))
         matrices.append(matrix @ matrices[-1])
         after = matrix @ after + np.outer(key, value)
-        steps.append(
-            Passage(jnp.asarray(matrix.reshape(1, 1, 3, 3, 1, 1, 1, 1)), jnp.asarray(np.outer(key, value))[None, None])
-        )
+        steps.append(Passage(jnp.asarray(matrix), jnp.asarray(np.outer(key, value))))
     both = summary.merge_passages(*steps)
-    np.testing.assert_allclose(both.transition.reshape(3, 3), matrices[-1], atol=1e-12)
-    np.testing.assert_allclose(summary.pass_states(both, jnp.asarray(state)[None, None])[0, 0], after, atol=1e-12)
+    np.testing.assert_allclose(both.transition, matrices[-1], atol=1e-12)
+    np.testing.assert_allclose(summary.pass_states(both, jnp.asarray(state)), after, atol=1e-12)
 
 
 @pytest.mark.parametrize("by_target", [False, True])
