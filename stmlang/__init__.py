@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from stmlang.runtime.model import export as export
     from stmlang.runtime.open import OpenScan as OpenScan
     from stmlang.runtime.sharded import ShardedScan as ShardedScan
+    from stmlang.runtime.sharded_graphs import ShardedGraphs as ShardedGraphs
+    from stmlang.runtime.sharded_graphs import ShardedGraphScan as ShardedGraphScan
     from stmlang.source.diagnostic import SpecError as SpecError
     from stmlang.source.diagnostic import StabilityWarning as StabilityWarning
 
@@ -45,6 +47,8 @@ __all__ = [
     "LoadedScan",
     "LoadedScans",
     "OpenScan",
+    "ShardedGraphScan",
+    "ShardedGraphs",
     "ShardedScan",
     "SpecError",
     "StabilityWarning",
@@ -69,6 +73,8 @@ HOMES = {
     "LoadedScan": "stmlang.runtime.loaded",
     "LoadedScans": "stmlang.runtime.loaded_scans",
     "OpenScan": "stmlang.runtime.open",
+    "ShardedGraphScan": "stmlang.runtime.sharded_graphs",
+    "ShardedGraphs": "stmlang.runtime.sharded_graphs",
     "ShardedScan": "stmlang.runtime.sharded",
     "SpecError": "stmlang.source.diagnostic",
     "StabilityWarning": "stmlang.source.diagnostic",

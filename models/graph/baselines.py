@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.graph import Batch
+from stmlang.graph import Batch, Shares
 from stmlang.models.graph.inputs import Decoder, Features, Inputs, Links, Readout, prepared, real_edges, real_nodes, sum_nodes
 from stmlang.models.graph.rounds import GAT, GCN, GIN, GINE, MPNN, GraphLSTM, Round, State
 from stmlang.models.parts import Linear
@@ -106,7 +106,7 @@ class GNN(eqx.Module):
 
         return fresh_round(key) if self.shared else eqx.filter_vmap(fresh_round)(jax.random.split(key, self.depth))
 
-    def prepare(self, batch: Batch, nodes: Features, edges: Features) -> Inputs:
+    def prepare(self, batch: Batch | Shares, nodes: Features, edges: Features) -> Inputs:
         """See `prepared`."""
         return prepared(batch, nodes, edges)
 

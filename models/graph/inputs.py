@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from stmlang.graph import Batch
+from stmlang.graph import Batch, Shares
 from stmlang.graph.batch import Arrays
 from stmlang.models.parts import Linear
 from stmlang.nn.errors import require_array
@@ -41,13 +41,14 @@ class Inputs(NamedTuple):
 class GraphModel(Protocol):
     """A model of this package. What it says of a graph depends on nothing else in the batch."""
 
-    def prepare(self, batch: Batch, nodes: Features, edges: Features) -> Inputs: ...
+    def prepare(self, batch: Batch | Shares, nodes: Features, edges: Features) -> Inputs: ...
 
     def __call__(self, inputs: Inputs) -> Float[Array, "rows classes"]: ...
 
 
-def prepared(batch: Batch, nodes: Features, edges: Features, scans: Sequence[GraphScan] = ()) -> Inputs:
-    """The inputs of a model that has these scans. Edge features are in the order of each graph's DAG.
+def prepared(batch: Batch | Shares, nodes: Features, edges: Features, scans: Sequence[GraphScan] = ()) -> Inputs:
+    """The inputs of a model that has these scans. Edge features are in the order of each graph's DAG. Of shares they are those
+    of every share, with an axis of them in front, over which the model is mapped.
 
     Raises SpecError: STM3509 where features do not fit the graphs, and what `GraphScan.at` raises.
     """

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from stmlang.graph import Batch
+from stmlang.graph import Batch, Shares
 from stmlang.models.graph.inputs import (
     Decoder,
     Features,
@@ -132,7 +132,7 @@ class PLSTM(eqx.Module):
         self.norm = RMSNorm((dim,))
         self.decode = Decoder(dim, classes, key=decode)
 
-    def prepare(self, batch: Batch, nodes: Features, edges: Features) -> Inputs:
+    def prepare(self, batch: Batch | Shares, nodes: Features, edges: Features) -> Inputs:
         """See `prepared`."""
         return prepared(batch, nodes, edges, _ops(self.shared))
 

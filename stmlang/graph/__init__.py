@@ -16,6 +16,7 @@ from stmlang.graph.convert import (
 from stmlang.graph.dag import DAG
 from stmlang.graph.dataset import GraphSet, tudataset
 from stmlang.graph.orient import Order
+from stmlang.graph.shares import Shares, shares
 
 __all__ = [
     "DAG",
@@ -25,6 +26,7 @@ __all__ = [
     "GraphSet",
     "Listing",
     "Order",
+    "Shares",
     "as_dag",
     "batch",
     "convert",
@@ -35,5 +37,6 @@ __all__ = [
     "from_sparse",
     "multitree",
     "readers",
+    "shares",
     "tudataset",
 ]

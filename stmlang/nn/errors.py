@@ -18,10 +18,11 @@ from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import plain, whole_number
 from stmlang.runtime.sharded import ShardedScan
+from stmlang.runtime.sharded_graphs import ShardedGraphScan
 from stmlang.runtime.signature import array_problem, call_error, is_array, shape_help
 from stmlang.source.diagnostic import SpecError
 
-Scanned = TypeVar("Scanned", bound=CompiledScan | OpenScan | GraphScan | ShardedScan)
+Scanned = TypeVar("Scanned", bound=CompiledScan | OpenScan | GraphScan | ShardedScan | ShardedGraphScan)
 
 
 # --- arrays
@@ -111,7 +112,7 @@ def require_key(value: Any) -> PRNGKeyArray:
 
 def require_scan(name: str, value: Scanned) -> Scanned:
     """A compiled scan. Raises SpecError (STM5208) for anything else, such as a spec or an artifact."""
-    if isinstance(cast(Any, value), (CompiledScan, OpenScan, GraphScan, ShardedScan)):
+    if isinstance(cast(Any, value), (CompiledScan, OpenScan, GraphScan, ShardedScan, ShardedGraphScan)):
         return value
     help = "compile the spec: `stmlang.compile(...)`; an artifact holds one program and cannot be a layer"
     raise call_error("STM5208", f"`{name}` must be a compiled scan, not {type(value).__name__}", help=help)

@@ -34,6 +34,7 @@ from stmlang.runtime.modules import equal, hash_of
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import node_shape, word
 from stmlang.runtime.sharded import ShardedScan
+from stmlang.runtime.sharded_graphs import ShardedGraphs, ShardedGraphScan
 from stmlang.runtime.signature import call_error, flag, jax_type, widest
 from stmlang.runtime.steps import require_advance
 from stmlang.runtime.stream import ScanStream
@@ -81,10 +82,11 @@ class ScanLayer(eqx.Module):
     its axes have no sizes yet, the layer takes grids of any size: no parameter depends on it. An `op` that was compiled for
     `Lengths` fills up what it is given to one of few sizes, so that few programs are compiled. Where its graphs come at run
     time, each call is given the scan on them: `layer(x, on=layer.op.at(batch))`, with features as `batch` lays them out. Where
-    its nodes lie on several devices, so do those of `x` and `y`; there are no steps, and no masks.
+    its nodes lie on several devices, so do those of `x` and `y`; there are no steps, and no masks. Where its graphs are divided
+    among devices, features and `y` have an axis of devices in front.
     """
 
-    op: CompiledScan | OpenScan | GraphScan | ShardedScan
+    op: CompiledScan | OpenScan | GraphScan | ShardedScan | ShardedGraphScan
     query: Projection
     key: Projection
     value: Projection
@@ -103,7 +105,7 @@ class ScanLayer(eqx.Module):
 
     def __init__(
         self,
-        op: CompiledScan | OpenScan | GraphScan | ShardedScan,
+        op: CompiledScan | OpenScan | GraphScan | ShardedScan | ShardedGraphScan,
         dim: int,
         *,
         key: PRNGKeyArray,
@@ -148,7 +150,7 @@ class ScanLayer(eqx.Module):
         edge_features: Float[Array, "edges edge_dim"] | None = None,
         end_features: Float[Array, "nodes edge_dim"] | None = None,
         given: Mapping[str, Array] = NONE_GIVEN,
-        on: CompiledScan | None = None,
+        on: CompiledScan | ShardedGraphs | None = None,
         initial: State | None = None,
         return_state: bool = False,
         mask: Bool[Array, "*nodes"] | None = None,
@@ -162,6 +164,9 @@ class ScanLayer(eqx.Module):
         does not fit, naming both sides.
         """
         return_state = flag("return_state", return_state)
+        if isinstance(on, ShardedGraphs):
+            beside = {"initial": initial, "return_state": return_state or None, "mask": mask, "segments": segments}
+            return self._on_devices(on, x, (edge_features, end_features, dict(given)), key, beside)
         states = return_state or initial is not None
         if segments is not None:
             nodes = require_floats("x", x).shape[:-1]
@@ -175,6 +180,27 @@ class ScanLayer(eqx.Module):
 
         y, state = self._filled(scanned, x, edge_features, end_features, given, on, mask, key, states=states)
         return (y, state) if return_state else y
+
+    def _on_devices(
+        self,
+        on: ShardedGraphs,
+        x: Array,
+        features: tuple[Array | None, Array | None, dict[str, Array]],
+        key: PRNGKeyArray | None,
+        beside: Mapping[str, Any],
+    ) -> Array:
+        """`y` of graphs that are divided among devices, each of which evaluates the layer on its own."""
+        for name, argument in beside.items():
+            if argument is not None:
+                message = f"the graphs of scan `{on.scan.name}` are divided among devices, which takes no `{name}`"
+                raise call_error("STM5604", message, help="leave it out")
+        keys = None if key is None else jax.random.split(require_key(key), on.along.devices)
+
+        def single(scan: CompiledScan, x: Array, features: Any, key: PRNGKeyArray | None) -> Array:
+            edges, ends, given = features
+            return self(x, edge_features=edges, end_features=ends, given=given, on=scan, key=key)
+
+        return on.each(single, require_floats("x", x), features, keys)
 
     def init_state(self, initial: State | None = None, *, nodes: Sequence[int] = (), on: CompiledScan | None = None) -> Any:
         """The state before the first step: zero, or what a whole pass has left. Where a grid has no sizes yet, `nodes` are
@@ -306,7 +332,7 @@ class ScanLayer(eqx.Module):
 
     def _op(self, nodes: tuple[int, ...], on: CompiledScan | None) -> CompiledScan:
         """The scan for node arrays of this shape, or on the graphs that are given."""
-        op = self.op
+        op = self.op.one if isinstance(self.op, ShardedGraphScan) else self.op
         if not isinstance(op, GraphScan):
             if on is not None:
                 raise call_error("STM5202", f"scan `{op.scan.name}` has its topology already", help="leave `on` out")

@@ -15,11 +15,13 @@ from stmlang.compiler import Call, Request, facts_of, load
 from stmlang.cost.settings import ConfigValue, Settings, freeze
 from stmlang.facts import Facts
 from stmlang.runtime.compiled import CompiledScan, compile_scan
+from stmlang.runtime.cut import division_of
 from stmlang.runtime.graphs import GraphScan
 from stmlang.runtime.lengths import Lengths, require_open
 from stmlang.runtime.open import OpenScan
 from stmlang.runtime.options import call_options, plain, search_path, settings, spec_text, target_name
 from stmlang.runtime.sharded import ShardedScan, shard_scan
+from stmlang.runtime.sharded_graphs import ShardedGraphScan
 from stmlang.runtime.signature import call_error
 from stmlang.scan.sizes import unbound
 from stmlang.scan.topology import Runtime
@@ -42,7 +44,7 @@ def compile(
     shard: Mapping[str, str] | None = None,
     path: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     **sizes: int | float | Lengths,
-) -> CompiledScan | OpenScan | GraphScan | ShardedScan:
+) -> CompiledScan | OpenScan | GraphScan | ShardedScan | ShardedGraphScan:
     """Compile a spec: `std:...`, a path, or the text itself.
 
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
@@ -56,7 +58,8 @@ def compile(
     unless `tuned` is off.
 
     With `mesh` and `shard={"time": "x"}` the nodes of a chain or grid lie on several devices, along one of its axes and one
-    of the mesh's, which gives a `ShardedScan`.
+    of the mesh's, which gives a `ShardedScan`. With `shard={"graphs": "x"}` graphs that come at run time are divided among the
+    devices, which gives a `ShardedGraphScan`.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others; with `time=stmlang.Lengths()` it is compiled for few sizes, to which it fills up what it is
@@ -75,6 +78,10 @@ def compile(
     require_open(checked, lengths)
     call = Call(kind, mode, memory_limit, number)
     request = Request(target, strategy, None if chosen is None else freeze(chosen), tuned, one_batch=not mapped)
+    if (mesh is not None or shard is not None) and isinstance(checked.topology, Runtime):
+        along = division_of(checked, mesh, shard)
+        _warn(facts_of(checked))
+        return ShardedGraphScan(GraphScan(checked, call, request), along)
     if mesh is not None or shard is not None:
         sharded = shard_scan(checked, call, request, mesh, shard)
         _warn(sharded.facts)

@@ -1,15 +1,17 @@
-"""Where a scan is cut into pieces for the devices along an axis of a mesh, and what cannot be cut."""
+"""Where a scan is cut into pieces for the devices along an axis of a mesh, how graphs are divided among them, and what can be
+neither."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from stmlang.runtime.signature import call_error
@@ -17,8 +19,33 @@ from stmlang.scan.expression import Neighbour, inside
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import Axis, Regular, kind_of
 
+Tree = TypeVar("Tree")
 WHOLE = -1
 """In place of an axis: that of an array which every device has whole."""
+GRAPHS = "graphs"
+"""What is divided of a scan whose graphs come at run time."""
+
+
+@dataclass(frozen=True)
+class Along:
+    """The devices along the axis `name` of a mesh."""
+
+    mesh: Mesh
+    name: str
+
+    @property
+    def devices(self) -> int:
+        return cast(int, self.mesh.shape[self.name])
+
+    @property
+    def lies(self) -> NamedSharding:
+        """How an array lies whose first axis is that of devices."""
+        return NamedSharding(self.mesh, PartitionSpec(self.name))
+
+    def placed(self, tree: Tree) -> Tree:
+        """Arrays whose first axis is that of devices, laid so where the mesh wants to be told."""
+        explicit = self.mesh.axis_types[self.mesh.axis_names.index(self.name)] is AxisType.Explicit
+        return cast(Tree, jax.reshard(tree, self.lies)) if explicit else tree
 
 
 @dataclass(frozen=True)
@@ -74,8 +101,8 @@ def of_length(scan: Scan, axis: int, size: int) -> Scan:
     return replace(scan, topology=replace(scan.topology, axes=tuple(axes)))
 
 
-def cut_of(scan: Scan, mesh: Any, shard: Any) -> Cut:
-    """Where `mesh` and `shard` have a scan cut. Raises SpecError (STM5601 to STM5603) where it cannot be."""
+def _named(mesh: Any, shard: Any) -> tuple[Any, Along]:
+    """The axis of a scan that `shard` names, and the devices. Raises SpecError (STM5601) for what is no such option."""
     if not isinstance(mesh, Mesh):
         message = f"`mesh` must be a `jax.sharding.Mesh`, not {type(mesh).__name__}"
         raise call_error("STM5601", message, help='such as `jax.make_mesh((8,), ("x",))`')
@@ -86,9 +113,26 @@ def cut_of(scan: Scan, mesh: Any, shard: Any) -> Cut:
     if name not in mesh.axis_names:
         message = f"the mesh has no axis {name!r:.80}; it has {list(mesh.axis_names)}"
         raise call_error("STM5601", message, help=f'name one of them: `shard={{"{axis}": "{mesh.axis_names[0]}"}}`')
+    return axis, Along(mesh, name)
+
+
+def division_of(scan: Scan, mesh: Any, shard: Any) -> Along:
+    """The devices among which `mesh` and `shard` divide the graphs of a scan that come at run time. Raises SpecError: STM5601
+    for what is no such option, STM5603 for another axis than `graphs`."""
+    axis, along = _named(mesh, shard)
+    if axis != GRAPHS:
+        message = f"the graphs of scan `{scan.name}` come at run time, and none of them is cut along {axis!r:.80}"
+        raise call_error("STM5603", message, help=f'divide them among the devices: `shard={{"{GRAPHS}": "{along.name}"}}`')
+    return along
+
+
+def cut_of(scan: Scan, mesh: Any, shard: Any) -> Cut:
+    """Where `mesh` and `shard` have a scan cut. Raises SpecError (STM5601 to STM5603) where it cannot be."""
+    axis, along = _named(mesh, shard)
+    name, devices = along.name, along.devices
     if not isinstance(scan.topology, Regular):
         message = f"scan `{scan.name}` runs on a {kind_of(scan.topology)}, which is not cut"
-        help = "divide a batch of graphs among the devices: a batch of one bucket for each, mapped with `jax.vmap`"
+        help = "map a batch over it with `jax.vmap`, along the mesh: each device evaluates its examples"
         raise call_error("STM5603", message, help=help)
     names = [each.name for each in scan.topology.axes]
     if axis not in names:
@@ -99,7 +143,6 @@ def cut_of(scan: Scan, mesh: Any, shard: Any) -> Cut:
         message = f"gates of scan `{scan.name}` ask whether there is a neighbour: a piece does not know where the border is"
         raise call_error("STM5603", message, help="leave `mesh` and `shard` out, or the `neighbour`")
     size = scan.topology.axes[names.index(axis)].size
-    devices = mesh.shape[name]
     if size is None or size < devices:
         message = f"axis `{axis}` of scan `{scan.name}` has {'no size yet' if size is None else size}, for {devices} devices"
         raise call_error("STM5602", message, help=f"give it a size of at least {devices}, or a smaller mesh")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import jax
+import numpy as np
 
 from stmlang.compiler import Call, Request
 from stmlang.graph.batch import SIZES, Batch, Bucket, batch
@@ -17,9 +18,11 @@ from stmlang.graph.capacity import Capacity
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
 from stmlang.graph.rooms import bucket_by_rule
+from stmlang.graph.shares import Shares
 from stmlang.log import CACHE
 from stmlang.runtime.artifact import Part, graph_part, platforms_of, require_apart, require_writable, write_parts
 from stmlang.runtime.attributes import missing, only_compiled
+from stmlang.runtime.compilation import on_device
 from stmlang.runtime.compiled import CompiledScan, compile_scan, rebuilt
 from stmlang.runtime.options import file_path
 from stmlang.runtime.recipes import Recipe, probe_of
@@ -74,18 +77,37 @@ class GraphScan:
         """The data type of results."""
         return self.call.dtype
 
-    def at(self, graphs: Graphs) -> CompiledScan:
+    def at(self, graphs: Graphs | Shares) -> CompiledScan:
         """The scan on a batch, or on what makes one. Node and edge arrays are those of the batch, padding included; what a
         result holds where there is padding may be anything finite.
 
+        Of shares (`stmlang.graph.shares`) it is the scans on all of them: one scan, whose tables have an axis of shares in
+        front, for `jax.vmap` to map over.
+
         Raises SpecError: STM3507 where a graph is larger than the topology allows or is no tree, and what `batch` raises.
         """
-        graph_batch = graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, Graph) else graphs)
+        if isinstance(graphs, Shares):
+            scans = self.tables_of(graphs)
+            return CompiledScan(on_device(scans.tables), scans.compilation)
+        return self._at(graphs if isinstance(graphs, Batch) else batch([graphs] if isinstance(graphs, Graph) else graphs))
+
+    def tables_of(self, shares: Shares) -> CompiledScan:
+        """The scans on all shares, with tables of numpy."""
+        compilation = self._at(shares.batches[0]).compilation
+        for each in shares.batches:
+            self._refuse(each)
+        tables = [replace(compilation.program, dag=each.dag).tables for each in shares.batches]
+        return CompiledScan(jax.tree.map(lambda *each: np.stack(each), *tables), compilation)
+
+    def _refuse(self, graphs: Batch) -> None:
         topology = self.scan.topology
         assert isinstance(topology, Runtime)
         if topology.tree:
-            refuse_branching(graph_batch.dags)
-        refuse_above_bounds(graph_batch.dags, topology.nodes, topology.edges)
+            refuse_branching(graphs.dags)
+        refuse_above_bounds(graphs.dags, topology.nodes, topology.edges)
+
+    def _at(self, graph_batch: Batch) -> CompiledScan:
+        self._refuse(graph_batch)
         known = self.compiled.get(graph_batch.room)
         CACHE.info(
             "%s for %r: %s", self.scan.name, graph_batch.room, "not compiled yet" if known is None else "compiled before"
@@ -132,14 +154,14 @@ class GraphScan:
 
     def __call__(self, *_arguments: Any, **_named: Any) -> Any:
         """A call needs graphs: raises SpecError (STM3301)."""
-        raise self._without_graphs("be called")
+        raise self.without_graphs("be called")
 
     def __getattr__(self, name: str) -> Any:
         if not only_compiled(self, name):
             raise missing(self, name)
-        raise UnavailableError(self._without_graphs(f"be asked for `{name}`").diagnostics)
+        raise UnavailableError(self.without_graphs(f"be asked for `{name}`").diagnostics)
 
-    def _without_graphs(self, what: str) -> SpecError:
+    def without_graphs(self, what: str) -> SpecError:
         message = f"the graphs of scan `{self.scan.name}` come at run time: it cannot {what} without them"
         return call_error(
             "STM3301", message, help="give it graphs: `op.at(stmlang.graph.batch(graphs))`, and call what that returns"

@@ -199,7 +199,8 @@ LOWERING: dict[str, tuple[str, str]] = {
     ),
     "STM5601": (
         "mesh that cannot share a scan",
-        "`shard` maps one axis of a chain or grid to an axis of `mesh`, a `jax.sharding.Mesh`. Both are given, or none.",
+        "`shard` maps one axis of a chain or grid, or `graphs`, to an axis of `mesh`, a `jax.sharding.Mesh`. Both are given, "
+        "or none.",
     ),
     "STM5602": (
         "dimension that the topology lacks",
@@ -209,11 +210,12 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5603": (
         "scan that cannot be shared between devices",
         "Each device evaluates its piece as a scan of its own. Gates that ask for a `neighbour` would see a border where the "
-        "scan was cut, and graphs cross wherever they are cut.",
+        "scan was cut, and graphs cross wherever they are cut. Graphs that come at run time are divided among devices, none of "
+        "them cut.",
     ),
     "STM5604": (
         "call that a shared scan does not take",
         "A scan that is shared between devices is called as a whole, with initial and final states, without a mask and without "
-        "segments. It has no gating matrix, no steps and no artifact.",
+        "segments. It has no gating matrix, no steps and no artifact. One whose graphs are divided takes no states either.",
     ),
 }
