@@ -75,9 +75,11 @@ def exchanges(border: Border, directions: int, devices: int, passing: float, tar
     ring = weighed("ring", last, last, last * state, last * last * state, 0.0)
     if scaled or devices == 1:
         return [ring]
-    every = sum(devices - by for by in reach) * piece
+    # What is learned last is applied and not merged: its `T` is not sent.
+    spared = border.transition * directions
+    every = sum(devices - by for by in reach) * piece - (devices - reach[-1]) * spared
     gather = weighed("gather", 1, 1 + probes, last * piece, devices * last * piece, devices * apply)
-    rounds = weighed("rounds", len(reach), 1 + probes, len(reach) * piece, every, doublings * merge)
+    rounds = weighed("rounds", len(reach), 1 + probes, len(reach) * piece - spared, every, doublings * merge)
     return sorted([gather, rounds, ring], key=lambda exchange: exchange.seconds)
 
 

@@ -176,7 +176,7 @@ def test_the_bytes_that_are_sent() -> None:
     ways = {each.way: each for each in exchanges(border, 1, 4, 1e-3, TARGETS["h200"], scaled=False)}
     assert least(border, 1, 4) == 3 * 96
     assert (ways["gather"].bytes, ways["gather"].rounds) == (4 * 3 * (96 + 8), 1)
-    assert (ways["rounds"].bytes, ways["rounds"].rounds) == ((3 + 3 + 2) * (96 + 8), 3)
+    assert (ways["rounds"].bytes, ways["rounds"].rounds) == ((3 + 3) * (96 + 8) + 2 * 96, 3)
     assert (ways["ring"].bytes, ways["ring"].rounds, ways["ring"].passes) == (3 * 3 * 96, 3, 3)
     assert exchanges(border, 1, 4, 1e-3, TARGETS["h200"], scaled=False)[0].passes == 2
     assert [each.way for each in exchanges(border, 1, 4, 1e-3, TARGETS["h200"], scaled=True)] == ["ring"]
