@@ -3,7 +3,7 @@
 #   make test    the tests
 #   make test-as-users   a part of those that compare strategies with the oracles, compiled as users compile; PART=3/32 for another
 #   make wheel   what pip installs elsewhere, in dist/; make sdist the sources, from which pip makes the same
-#   make docs    the documentation site, in build/site; ARGS='--wheels DIR' with a wheel of numpy for its playground
+#   make docs    the documentation site, in build/site; ARGS='--wheels DIR' takes numpy for its playground from a folder
 #   make fuzz    20 minutes of random examples against the oracles, on two cores; ARGS='--minutes 60 --seed 1' for more and others
 #   make gpu     on a machine with an NVIDIA GPU: numbers judged and programs timed on it, build/gpu/gpu.md; ARGS=--quick, ARGS=--dry
 # PYTHON=python3.12 chooses the interpreter of a new `.venv`, JAX=0.11.2 another JAX than that of the lock;

