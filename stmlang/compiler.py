@@ -1,7 +1,7 @@
 """The compiler, step by step. Everything that compiles, explains, checks, tunes or tries a scan goes through these steps.
 
     load(source, sizes)         -> Scan           what the text says                                     (`stmlang.check`)
-    facts_of(scan, graph)       -> Facts          what is true of it, stabilized where that was asked for
+    analyse(scan, graph)        -> Facts          what is true of it, stabilized where that was asked for  (`stmlang.facts`)
     problem_of(facts, call)     -> Problem        what there is to plan
     prepare(scan, call)         -> Prepared       the two together, and the graph where they take one
     plan(prepared, request)     -> Plan           which strategy evaluates it, and what was weighed against that
@@ -94,14 +94,6 @@ def load(source: str | Path, sizes: Mapping[str, Any], scan: str | None = None, 
     return load_text(source, sizes, scan=scan, search_path=search_path)
 
 
-def facts_of(scan: Scan, graph: DAG | None = None) -> Facts:
-    """What holds of a scan, and the scan that runs."""
-    with timed(COMPILE, f"facts of {scan.name}") as remarks:
-        facts = analyse(scan, graph)
-        remarks.append(f"{len(facts.changes)} changes by stability")
-        return facts
-
-
 def problem_of(facts: Facts, call: Call, graph: DAG | None = None, room: Capacity | None = None) -> Problem:
     """What there is to plan. Raises SpecError where a size is unbound (STM5001) or a count passes 2^31 (STM3303)."""
     with timed(COMPILE, f"problem of {facts.scan.name}"):
@@ -139,7 +131,7 @@ def prepare(scan: Scan, call: Call, *, graph: DAG | None = None, room: Capacity 
         with timed(COMPILE, f"graph of {scan.name}"):
             graph = dag_of(scan.topology)
     known = graph if room is None else None
-    facts = facts_of(scan, known)
+    facts = analyse(scan, known)
     return Prepared(scan, graph, facts, problem_of(facts, call, known, room))
 
 
@@ -166,7 +158,7 @@ def program_of(prepared: Prepared, choice: Choice) -> Program:
 def previews(scan: Scan, call: Call, request: Request, tell: Callable[[Facts], None]) -> tuple[Facts, list[Outlook]]:
     """The facts about a scan whose graphs come at run time, which are told first, and what would be chosen for graphs of
     several sizes. Raises SpecError where nothing can be chosen."""
-    facts = facts_of(scan)
+    facts = analyse(scan)
     tell(facts)
     target = machine(request.target)
 

@@ -89,10 +89,10 @@ def _stability(scan: Scan) -> tuple[Diagnostic, ...]:
 
     if scan.stabilize is Mode.NONE:
         return ()
-    from stmlang.compiler import facts_of
+    from stmlang.facts import analyse
 
     try:
-        return facts_of(scan).changes
+        return analyse(scan).changes
     except SpecError:
         return ()
 

@@ -57,12 +57,13 @@ def _known(arguments: argparse.Namespace) -> tuple[Facts, DAG | None, Plan | Non
     """What there is to draw of a spec; of one whose graphs come at run time no graph and no plan."""
     from stmlang.cli.output import print_diagnostics
     from stmlang.cli.specs import call_of, load_spec, request_of
-    from stmlang.compiler import facts_of, plan, prepare
+    from stmlang.compiler import plan, prepare
+    from stmlang.facts import analyse
     from stmlang.scan.topology import Runtime
 
     scan = load_spec(arguments)
     if isinstance(scan.topology, Runtime):
-        return facts_of(scan), None, None
+        return analyse(scan), None, None
     prepared = prepare(scan, call_of(arguments))
     print_diagnostics(prepared.facts.notes)
     drawn_plan = (

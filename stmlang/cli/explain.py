@@ -77,10 +77,9 @@ def _scan(arguments: argparse.Namespace) -> int:
 
 def _facts(arguments: argparse.Namespace) -> int:
     from stmlang.cli.specs import load_spec
-    from stmlang.compiler import facts_of
-    from stmlang.facts import facts_json, show_facts
+    from stmlang.facts import analyse, facts_json, show_facts
 
-    facts = facts_of(load_spec(arguments))
+    facts = analyse(load_spec(arguments))
     if arguments.json:
         print_json(facts_json(facts))
         return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from stmlang.check.search_path import specs_below
 from stmlang.source.diagnostic import Diagnostic, SpecError
 
 
@@ -15,6 +14,8 @@ def expanded(name: str) -> list[str]:
 
 
 def _specs(folder: str) -> list[str]:
+    from stmlang.check.search_path import specs_below
+
     specs = specs_below(folder)
     if not specs:
         help = "name a folder with specs, files that end in `.stm`; folders whose names begin with a dot are not looked into"

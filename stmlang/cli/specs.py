@@ -110,11 +110,11 @@ def compile_spec(arguments: argparse.Namespace, scan: Scan, target: str, batch: 
 
 def graph_spec(arguments: argparse.Namespace, scan: Scan, target: str) -> GraphScan:
     """The scan of a checked spec whose graphs come at run time. Raises SpecError."""
-    from stmlang.compiler import facts_of
+    from stmlang.facts import analyse
     from stmlang.runtime.graphs import GraphScan
 
     switch_float64_on(arguments)
-    print_diagnostics(facts_of(scan).changes)
+    print_diagnostics(analyse(scan).changes)
     return GraphScan(scan, call_of(arguments, batch=1), request_of(arguments, target))
 
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +58,8 @@ def locked(place: Path) -> Generator[None]:
 
 def installed(name: str) -> str:
     """The version of an installed distribution, `none` if it is missing."""
+    from importlib.metadata import PackageNotFoundError, version  # with the mail reader that it takes, for planning alone
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.levels import node_levels
 from stmlang.graph.limits import LARGEST
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 
 @dataclass(frozen=True, slots=True)

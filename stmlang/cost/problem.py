@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.cost.counts import Counts, Cut, interval_cut, ragged_counts, regular_counts, room_counts
 from stmlang.cost.errors import plan_error
@@ -27,6 +26,9 @@ from stmlang.scan.topology import Regular
 from stmlang.source import short
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.span import Span
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 DtypeName = Literal["float32", "float64", "bfloat16"]
 Mode = Literal["inference", "training"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.cost.candidate import Candidate
 from stmlang.cost.problem import Problem
@@ -17,6 +16,9 @@ from stmlang.graph.capacity import Capacity
 from stmlang.graph.dag import DAG
 from stmlang.graph.limits import LARGEST
 from stmlang.graph.steps import edge_level_sizes, most_steps, node_arcs, step_count
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 STEP_BYTES = 2**15
 """A step costs about as much, however narrow, as arcs with so many bytes of states."""

@@ -11,6 +11,7 @@ from stmlang.facts.rank import RankOne, Ranks
 from stmlang.facts.stability import Verdict, judge
 from stmlang.graph.dag import DAG
 from stmlang.graph.topology import dag_of
+from stmlang.log import COMPILE, timed
 from stmlang.scan.scan import Scan
 from stmlang.scan.show import spoken
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology
@@ -67,6 +68,13 @@ def analyse(scan: Scan, dag: DAG | None = None) -> Facts:
     in a file it is built here where it is not given, so that the verdict is the same wherever it is asked for. Raises
     SpecError as `stmlang.graph.topology.dag_of` does.
     """
+    with timed(COMPILE, f"facts of {scan.name}") as remarks:
+        facts = _analysed(scan, dag)
+        remarks.append(f"{len(facts.changes)} changes by stability")
+        return facts
+
+
+def _analysed(scan: Scan, dag: DAG | None) -> Facts:
     if dag is None and _is_written(scan.topology):
         dag = dag_of(scan.topology)
     before = Bounds.of(scan, dag)

@@ -18,10 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from jaxtyping import Bool, Int32, Int64, Shaped
 
 from stmlang.graph.batchable import batchable, joined, refuse_above_bounds, sizes_of
 from stmlang.graph.build import ragged_dag
@@ -48,6 +47,9 @@ from stmlang.graph.line import line_count
 from stmlang.graph.packing import Packing, packed, pieces
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
 from stmlang.source import short
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int32, Int64, Shaped
 
 SIZES = ("nodes", "edges", "graphs")
 SPARE_NODES, SPARE_EDGES = 2, 1

@@ -7,10 +7,9 @@ Readers and `convert` make no other; a `DAG` can be put together from any arrays
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG, OPEN
@@ -20,6 +19,9 @@ from stmlang.graph.refusal import kind_of, refusal, shown, whole
 from stmlang.graph.show import cycle_text
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import listing
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 CONVERT_IT = "make it with `as_dag` or `convert`, which checks what it is given"
 MAPPED = "map the scan over a batch of examples with `jax.vmap`"

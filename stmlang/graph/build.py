@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.limits import LARGEST, refuse_above_largest, refuse_above_memory
 from stmlang.source.span import Span
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 BUILDING_BYTES = 48
 """Bytes held for each edge while a graph is built: tail, head and port, and as much again of what they are made from."""

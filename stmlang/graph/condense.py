@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.incidence import connected, least_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 
 def strong_components(

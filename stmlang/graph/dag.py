@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.incidence import pairs_at_nodes
 from stmlang.graph.packing import Packing
 from stmlang.source import short
 from stmlang.source.diagnostic import SpecError, UnavailableError
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 OPEN = -1
 """Tail of an edge that enters from outside, head of one that leaves."""

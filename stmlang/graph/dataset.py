@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32, Int64
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.orient import Order, checked_order, checked_seed, orient
@@ -16,6 +15,9 @@ from stmlang.graph.readers.files import path_text
 from stmlang.graph.readers.tudataset import TUDataset, file_of, read_tudataset, sets_among
 from stmlang.graph.refusal import refusal, shown
 from stmlang.source.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from jaxtyping import Float32, Float64, Int32, Int64
 
 Unknown = Literal["degrees", "ones"]
 MOST_DEGREES = 64

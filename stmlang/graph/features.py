@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int32, Int64, Shaped
 
 from stmlang.graph.refusal import kind_of, refusal
+
+if TYPE_CHECKING:
+    from jaxtyping import Int32, Int64, Shaped
 
 NO_NUMBERS = "OSUMm"
 """Kinds of numpy types that hold no numbers: objects, texts, dates and times."""

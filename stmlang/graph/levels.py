@@ -6,12 +6,16 @@ at once, and no schedule has fewer steps than there are levels.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import Rows, rows
 from stmlang.graph.once import once
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 NARROW = 64
 """Frontiers below this many nodes are followed one node at a time: there numpy's overhead of a call costs more."""

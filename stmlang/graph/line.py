@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import pair_count
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 
 def line_count(dag: DAG) -> int:

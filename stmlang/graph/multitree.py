@@ -9,12 +9,16 @@ Sets of edges and nodes are bitsets (Python integers, or rows of bits): exact, a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Bool, Int64, UInt8
 
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import components, within
 from stmlang.graph.levels import edge_levels, node_levels
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int64, UInt8
 
 
 def is_multitree(dag: DAG, line: Int64[np.ndarray, "kept 2"]) -> bool:

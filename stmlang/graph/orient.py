@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, assert_never, get_args
+from typing import TYPE_CHECKING, Literal, assert_never, get_args
 
 import numpy as np
-from jaxtyping import Int64, UInt64
 
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
@@ -13,6 +12,9 @@ from stmlang.graph.incidence import Rows, rows
 from stmlang.graph.refusal import refusal, shown, whole
 from stmlang.source.suggest import did_you_mean
 from stmlang.source.wording import listing
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64, UInt64
 
 Order = Literal["index", "degree", "bfs", "canonical", "random"]
 ORDERS: tuple[Order, ...] = get_args(Order)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Bool, Int64
 
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import components
 from stmlang.graph.multitree import greedy_multitree, reached, straight_first
 from stmlang.graph.once import once
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int64
 
 
 def squares_first(dag: DAG) -> Int64[np.ndarray, " line_edges"]:

@@ -10,15 +10,18 @@ Open edges are arcs too, from or to items of their own, which hold what enters a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Int32, Int64
 
 from stmlang.graph.dag import DAG, OPEN
 from stmlang.graph.incidence import within
 from stmlang.graph.levels import latest_levels, node_levels
 from stmlang.graph.limits import LARGEST
 from stmlang.source.diagnostic import Diagnostic, SpecError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int32, Int64
 
 NONE = -1
 """In `Arcs`: nothing is read, or an arc that is no line edge."""

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.incidence import Rows, rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,9 @@ import jax
 from jax.sharding import Mesh
 from jax.typing import DTypeLike
 
-from stmlang.compiler import Call, Request, facts_of, load
+from stmlang.compiler import Call, Request, load
 from stmlang.cost.settings import ConfigValue, Settings, freeze
-from stmlang.facts import Facts
+from stmlang.facts import Facts, analyse
 from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.cut import division_of
 from stmlang.runtime.graphs import GraphScan
@@ -87,10 +87,10 @@ def compile(
         _warn(sharded.facts)
         return sharded
     if isinstance(checked.topology, Runtime):
-        _warn(facts_of(checked))
+        _warn(analyse(checked))
         return GraphScan(checked, call, request)
     if unbound(checked):
-        _warn(facts_of(checked))
+        _warn(analyse(checked))
         return OpenScan(checked, call, request, lengths)
     op = compile_scan(checked, call, request)
     _warn(op.facts)

@@ -23,9 +23,9 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding
 from jaxtyping import Array, Float
 
-from stmlang.compiler import Call, Request, facts_of
+from stmlang.compiler import Call, Request
 from stmlang.cost.exchange import Border, Exchange, exchange_lines, exchanges, least
-from stmlang.facts import Facts
+from stmlang.facts import Facts, analyse
 from stmlang.graph.topology import dag_of
 from stmlang.lower.exchange import Devices, by_doubling, by_gathering
 from stmlang.lower.mesh_axes import alike
@@ -346,7 +346,7 @@ def shard_scan(scan: Scan, call: Call, request: Request, mesh: Any, shard: Any) 
     cut = cut_of(scan, mesh, shard)
     lengths = [cut.longest, cut.longest - 1] if cut.longer else [cut.longest]
     pieces = tuple(compile_scan(of_length(scan, cut.axis, length), call, request) for length in lengths)
-    runs = facts_of(scan).scan
+    runs = analyse(scan).scan
     signature = Signature.of(runs, dag_of(runs.topology), pieces[0].dtype)
     assert isinstance(runs.topology, Regular)
     crossing = signature.initial[0][runs.topology.axes[cut.axis].name]

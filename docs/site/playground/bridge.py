@@ -70,13 +70,13 @@ def answer(text: str, sizes: str, target: str) -> str:
 
 def _known(scan: Scan, target: str) -> tuple[str, str]:
     """What is proved of a scan, and how it would be evaluated, or why that cannot be said."""
-    from stmlang.compiler import Call, Request, facts_of, plan, prepare, previews
-    from stmlang.facts import show_facts
+    from stmlang.compiler import Call, Request, plan, prepare, previews
+    from stmlang.facts import analyse, show_facts
     from stmlang.plan.preview import outlook_text
     from stmlang.plan.show import explain_text
 
     try:
-        facts = facts_of(scan)
+        facts = analyse(scan)
     except SpecError as error:
         return "", _text(error.diagnostics)
     said = "\n\n".join(part for part in (_text(facts.changes), show_facts(facts)) if part)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.limits import LARGEST, refuse_above_largest, refuse_above_memory
 from stmlang.graph.refusal import kind_of, refusal, shown
 from stmlang.source.diagnostic import SpecError
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 NODE_BYTES = 48
 """Bytes held for each node while a graph is numbered and oriented."""

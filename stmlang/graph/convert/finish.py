@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.condense import strong_components
@@ -19,7 +19,10 @@ from stmlang.graph.refusal import named, refusal, shown
 from stmlang.graph.show import cycle_text, distinct
 from stmlang.source import short
 
-Edges = Int64[np.ndarray, " edges"]
+if TYPE_CHECKING:
+    from jaxtyping import Int64
+
+    Edges = Int64[np.ndarray, " edges"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.refusal import named, refusal, shown
 from stmlang.source.suggest import did_you_mean
 from stmlang.source.wording import listing as listed
 from stmlang.source.wording import shortened
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 Listing = Literal["directed", "once", "twice"]
 """What the edges of a list are: directed, or undirected and each listed in one sense, or in both."""

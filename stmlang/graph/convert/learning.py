@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.convert.arrays import array_of, integer_ends, numbered
 from stmlang.graph.convert.given import GivenGraph, Listing
 from stmlang.graph.convert.senses import listing_of
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 WITH_NODES = 'give the number of nodes: `"num_nodes": n`'
 ONE_BY_ONE = "convert its graphs one by one, and put them in a batch: `batch([as_dag(graph) for graph in {}])`"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.convert.arrays import array_of, beyond, integer_ends, numbered
 from stmlang.graph.convert.given import GivenGraph, Listing, numbers_or
@@ -15,6 +14,9 @@ from stmlang.graph.limits import LARGEST, refuse_above_largest
 from stmlang.graph.refusal import kind_of, named, refusal, shown, whole
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.wording import quoted
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 IDS = "an id is a whole number, a text, or anything else that can be a key of a dictionary and is no float"
 PAIRS = "give pairs, `[(tail, head), ...]`"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.convert.given import GivenGraph, Listing
 from stmlang.graph.refusal import refusal
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 NEVER = np.iinfo(np.int64).max
 

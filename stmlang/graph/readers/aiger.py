@@ -24,14 +24,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
-from jaxtyping import Bool, Int64
 
 from stmlang.graph.readers.table import integers, line_count
 from stmlang.graph.readers.text import MOST_IMPLIED, GraphFile, ParsedGraph, Place, named
 from stmlang.source.span import SourceFile
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int64
 
 _HEADER = re.compile(r"(?:aag|aig)((?: [0-9]{1,12}){5,9})")
 _SYMBOL = re.compile(r"([iobc])([0-9]{1,12}) (.*)")

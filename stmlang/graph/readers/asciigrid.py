@@ -21,13 +21,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import UInt8
 
 from stmlang.graph.readers.flow import EMPTY, ESRI, GRASS, WRONG, Convention, advice, coded
 from stmlang.graph.readers.numerals import NUMBER, number
 from stmlang.graph.readers.text import GraphFile, Place
+
+if TYPE_CHECKING:
+    from jaxtyping import UInt8
 
 _WORD = re.compile(r"\S+", re.ASCII)
 _LINE = re.compile(r"[^\r\n]*\S[^\r\n]*")

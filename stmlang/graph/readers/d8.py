@@ -19,9 +19,9 @@ The format `d8` means ESRI's codes, but in a grid with a header of GRASS, where 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64, Shaped, UInt8
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.readers import asciigrid, geotiff
@@ -31,10 +31,13 @@ from stmlang.graph.readers.flow import EMPTY, ESRI, GRASS, PIT, STEPS, TAUDEM, C
 from stmlang.graph.readers.text import GraphFile, ParsedGraph
 from stmlang.source import short
 
+if TYPE_CHECKING:
+    from jaxtyping import Int64, Shaped, UInt8
+
+    Codes = UInt8[np.ndarray, "rows columns"]
+
 CONVENTIONS: dict[str, Convention | None] = {"d8": None, "d8_grass": GRASS, "d8_taudem": TAUDEM}
 """What the formats of rasters mean, None where the file's kind decides."""
-
-Codes = UInt8[np.ndarray, "rows columns"]
 
 
 @dataclass(frozen=True, eq=False)

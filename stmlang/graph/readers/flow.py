@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isnan
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Shaped, UInt8
 
 from stmlang.source.wording import listing
+
+if TYPE_CHECKING:
+    from jaxtyping import Shaped, UInt8
 
 Step = tuple[int, int]
 """Rows down and columns to the right."""

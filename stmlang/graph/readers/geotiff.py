@@ -12,16 +12,18 @@ import warnings
 from dataclasses import dataclass
 from io import BytesIO
 from math import isfinite
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jaxtyping import Shaped, UInt8
 
 from stmlang.graph.limits import refuse_above_memory
 from stmlang.graph.readers.files import MOST_BYTES
 from stmlang.graph.readers.flow import ESRI, WRONG, Convention, advice, coded
 from stmlang.graph.readers.numerals import number
 from stmlang.graph.readers.text import GraphFile
+
+if TYPE_CHECKING:
+    from jaxtyping import Shaped, UInt8
 
 HELP = "take a file with one band of flow directions, as it was published"
 MOST_CELLS = MOST_BYTES

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool
 
 from stmlang.graph.dag import DAG
 from stmlang.graph.readers import aiger, bench
@@ -13,6 +13,9 @@ from stmlang.graph.readers.files import open_file, path_text, refusal
 from stmlang.graph.readers.finish import checked
 from stmlang.scan import graph_files
 from stmlang.source import short
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
 
 SUFFIXES = {suffix: format for suffix, format in graph_files.SUFFIXES.items() if format in ("bench", "aiger")}
 """Those of netlists, with the format that each stands for."""

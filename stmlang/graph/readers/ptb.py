@@ -11,15 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.build import ragged_dag
 from stmlang.graph.dag import DAG
 from stmlang.graph.readers.files import open_file
 from stmlang.graph.readers.text import GraphFile, ParsedGraph, Place, named
 from stmlang.source import short
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 # Other blanks, such as those that do not break a line, are parts of words.
 _TOKEN = re.compile(r"[()]|[^ \t\r\n\f\v()]+")

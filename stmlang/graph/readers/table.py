@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from io import StringIO
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from stmlang.graph.readers.text import GraphFile
+
+if TYPE_CHECKING:
+    from jaxtyping import Float64, Int64
 
 Separator = Literal[",", " "]
 

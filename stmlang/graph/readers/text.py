@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from jaxtyping import Int64
 
 from stmlang.graph.show import distinct
 from stmlang.source.diagnostic import Diagnostic, Label, SpecError
 from stmlang.source.span import SourceFile, Span
 from stmlang.source.wording import quoted
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64
 
 MOST_IMPLIED = 100_000
 """A header may claim any number of nodes, and an arrow between groups makes an edge for each pair: so many more of them than a

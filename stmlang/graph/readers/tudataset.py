@@ -17,15 +17,18 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float64, Int64, Shaped
 
 from stmlang.graph.readers.files import open_file, path_text, refusal
 from stmlang.graph.readers.table import integers, line_count, numbers
 from stmlang.graph.readers.text import GraphFile
 from stmlang.source import short
 from stmlang.source.wording import listing
+
+if TYPE_CHECKING:
+    from jaxtyping import Float64, Int64, Shaped
 
 ANEW = "correct the file here, or fetch the data set anew"
 ADVICE = {"STM3403": ANEW, "STM3411": ANEW}
