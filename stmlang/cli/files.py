@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from stmlang.source.diagnostic import Diagnostic, SpecError
@@ -30,10 +32,26 @@ def create_text(path: Path, text: str) -> None:
         with new_whole(path) as file:
             file.write(text.encode())
     except FileExistsError:
-        help = "choose another name, or move the file away first"
-        raise SpecError([Diagnostic("STM5102", f"`{path}` exists and is not overwritten", None, help=help)]) from None
+        raise _exists(path) from None
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+def create_folder(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write a new folder of files. Raises SpecError: STM5102 where there is something of that name already, STM5101 where it
+    cannot be written; then none of it stays."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        raise _exists(folder) from None
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    try:
+        for name, text in texts.items():
+            create_text(folder / name, text)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def require_output(path: Path, source: str) -> None:
@@ -46,6 +64,11 @@ def require_output(path: Path, source: str) -> None:
             raise OSError(errno.EINVAL, "It is the spec")
     except OSError as error:
         raise cannot_write(path, error) from None
+
+
+def _exists(path: Path) -> SpecError:
+    help = "choose another name, or move the file away first"
+    return SpecError([Diagnostic("STM5102", f"`{path}` exists and is not overwritten", None, help=help)])
 
 
 def cannot_write(path: Path, error: OSError) -> SpecError:

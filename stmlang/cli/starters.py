@@ -207,19 +207,25 @@ TRIED = 16
 """A size to try for an axis that a spec of the library leaves open."""
 
 
-def copied(origin: str, name: str) -> tuple[str, dict[str, int]]:
-    """The text of a spec of the library, its scan called `name`, and sizes to try for what it leaves open. `origin` is its
-    name, of which the last part is enough where one spec only has it.
-
-    Raises SpecError for a name that is not in the library (STM1036) or belongs to another scan of the file (STM1004).
-    """
-    from stmlang.check import examine, library_specs, open_spec
-    from stmlang.scan.sizes import unbound
-    from stmlang.source.diagnostic import Diagnostic, SpecError
+def library_name(origin: str) -> str:
+    """The whole name of a spec of the library, of which the last part is enough where one spec only has it."""
+    from stmlang.check import library_specs
 
     relative = origin.removeprefix("std:").removesuffix(".stm")
     ending = [known for known in library_specs() if known.rpartition("/")[2] == relative]
-    source = open_spec(f"std:{ending[0] if len(ending) == 1 else relative}").source
+    return ending[0] if len(ending) == 1 else relative
+
+
+def copied(relative: str, name: str) -> tuple[str, dict[str, int]]:
+    """The text of a spec of the library, its scan called `name`, and sizes to try for what it leaves open.
+
+    Raises SpecError for a name that is not in the library (STM1036) or belongs to another scan of the file (STM1004).
+    """
+    from stmlang.check import examine, open_spec
+    from stmlang.scan.sizes import unbound
+    from stmlang.source.diagnostic import Diagnostic, SpecError
+
+    source = open_spec(f"std:{relative}").source
     heads = list(re.finditer(r"^scan (\w+)", source.text, re.MULTILINE))
     if not heads:
         raise SpecError([Diagnostic("STM1012", f"`std:{relative}` holds definitions and no scan", None)])
