@@ -21,11 +21,12 @@ from math import sqrt
 from pathlib import Path
 
 from stmlang.check import load
-from stmlang.compiler import Call, Request, facts_of, machine, plan, prepare
+from stmlang.compiler import Call, Request, machine, plan, prepare
 from stmlang.cost import units
 from stmlang.cost.exchange import exchanges, least
 from stmlang.cost.target import Target
 from stmlang.ending import start
+from stmlang.facts import analyse
 from stmlang.graph.shapes import edge_state_shape
 from stmlang.runtime.crossing import border_of
 from stmlang.scan.topology import Regular
@@ -108,7 +109,7 @@ def rows(study: Study, target: Target) -> Iterator[Row]:
             chosen = plan(prepare(scan, Call("bfloat16")), Request(target.name, tuned=False)).chosen
         except SpecError:
             continue
-        runs = facts_of(scan).scan
+        runs = analyse(scan).scan
         assert isinstance(runs.topology, Regular)
         crossing = (*(other.size or 1 for other in runs.topology.axes[1:]), *edge_state_shape(runs))
         border, directions = border_of(runs, crossing, 4), len(runs.directions)

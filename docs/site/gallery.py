@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from stmlang.check import library_specs, load, open_spec
 from stmlang.cli.listing import headline
-from stmlang.compiler import Call, Request, facts_of, plan, prepare, previews
+from stmlang.compiler import Call, Request, plan, prepare, previews
 from stmlang.draw.all import pictures_of
 from stmlang.draw.picture import Picture, Pictures, rendered
-from stmlang.facts import Facts, show_facts
+from stmlang.facts import Facts, analyse, show_facts
 from stmlang.graph.dag import DAG
 from stmlang.plan.plan import Plan
 from stmlang.plan.preview import outlook_text
@@ -86,7 +86,7 @@ def _known(scan: Scan) -> tuple[Facts, DAG | None, Plan | None, dict[str, str]]:
         shown = {
             target: outlook_text(previews(scan, call, request, lambda _: None)[1], None) for target, request in requests.items()
         }
-        return facts_of(scan), None, None, shown
+        return analyse(scan), None, None, shown
     prepared = prepare(scan, call)
     plans = {target: plan(prepared, request) for target, request in requests.items()}
     return prepared.facts, prepared.dag, plans[TARGETS[0]], {target: explain_text(each) for target, each in plans.items()}

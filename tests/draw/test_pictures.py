@@ -12,12 +12,13 @@ import pytest
 import stmlang
 from stmlang.check import load
 from stmlang.cli.main import main
-from stmlang.compiler import Call, Request, facts_of, plan, prepare
+from stmlang.compiler import Call, Request, plan, prepare
 from stmlang.draw.all import pictures_of
 from stmlang.draw.picture import Picture, Pictures, rendered, svg
 from stmlang.draw.places import along, grid_places, layered_places
 from stmlang.draw.receptive import middle, strengths
 from stmlang.draw.topology import topology_picture
+from stmlang.facts import analyse
 from stmlang.graph import as_dag, batch
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels
@@ -120,7 +121,7 @@ def test_a_large_graph_is_drawn_by_its_levels() -> None:
 
 
 def test_graphs_that_come_at_run_time() -> None:
-    facts = facts_of(load("std:plstm/graph_p"))
+    facts = analyse(load("std:plstm/graph_p"))
     assert [picture.title for picture in pictures_of("all", facts, None, None).pictures] == ["topology", "gates"]
     with pytest.raises(SpecError, match="come at run time: it has no plan"):
         pictures_of("plan", facts, None, None)
