@@ -13,6 +13,7 @@ and the two factors of a term of G are each due dG times the other, summed over 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -59,17 +60,10 @@ def attention(grid: GridTiles, query: Array, key: Array, value: Array, mask: Mas
     """`h`, `(head, target, 64, value)`."""
     sizes, width = sizes_of(query, value, mask), grid.width
 
-    def body(q_ref: Any, k_ref: Any, v_ref: Any, within_ref: Any, between_ref: Any, h_ref: Any, *scratch: Any) -> None:
-        q, k, v, within, between, h, arrived, ready = scratch
+    def body(q_ref: Any, *refs: Any) -> None:
+        h_ref, q, k, v, within, between, h, arrived, ready = refs[4:]
         head, target = lax.axis_index("head"), lax.axis_index("target")
-
-        def fetch(source: Any, slot: Any) -> None:
-            barrier = arrived.at[slot]
-            plgpu.copy_gmem_to_smem(k_ref.at[head, source], k.at[slot], barrier)
-            plgpu.copy_gmem_to_smem(v_ref.at[head, source], v.at[slot], barrier)
-            _fetch_mask(
-                grid, sizes.terms, within_ref, between_ref, (head, source, target), within.at[slot], between.at[slot], barrier
-            )
+        fetch = _fetching_sources(grid, sizes.terms, (head, target), refs[:4], (k, v, within, between), arrived)
 
         def step(source: Any, slot: Any, total: Array) -> Array:
             del source
@@ -109,27 +103,10 @@ def due_targets(grid: GridTiles, query: Array, cotangent: Array, key: Array, val
     sizes, width = sizes_of(query, value, mask), grid.width
     walks = sizes.terms - 1
 
-    def body(
-        q_ref: Any,
-        c_ref: Any,
-        k_ref: Any,
-        v_ref: Any,
-        within_ref: Any,
-        between_ref: Any,
-        dq_ref: Any,
-        due_ref: Any,
-        *scratch: Any,
-    ) -> None:
-        q, c, k, v, within, between, dq, due, arrived, ready = scratch
+    def body(q_ref: Any, c_ref: Any, *refs: Any) -> None:
+        dq_ref, due_ref, q, c, k, v, within, between, dq, due, arrived, ready = refs[4:]
         head, target = lax.axis_index("head"), lax.axis_index("target")
-
-        def fetch(source: Any, slot: Any) -> None:
-            barrier = arrived.at[slot]
-            plgpu.copy_gmem_to_smem(k_ref.at[head, source], k.at[slot], barrier)
-            plgpu.copy_gmem_to_smem(v_ref.at[head, source], v.at[slot], barrier)
-            _fetch_mask(
-                grid, sizes.terms, within_ref, between_ref, (head, source, target), within.at[slot], between.at[slot], barrier
-            )
+        fetch = _fetching_sources(grid, sizes.terms, (head, target), refs[:4], (k, v, within, between), arrived)
 
         def step(source: Any, slot: Any, total: Array) -> Array:
             scores, reverse = _scores(sizes.parts, q, k.at[slot]), _scores(sizes.parts, c, v.at[slot])
@@ -182,49 +159,8 @@ def due_sources(
     each for one block of targets along their lines."""
     sizes, width = sizes_of(query, value, mask), grid.width
 
-    def body(q_ref: Any, c_ref: Any, k_ref: Any, v_ref: Any, within_ref: Any, between_ref: Any, *others: Any) -> None:
-        dk_ref, dv_ref, due_ref, q, c, k, v, within, between, weights, reverses, dk, dv, arrived, ready = others
-        head, source, block = (lax.axis_index(name) for name in ("head", "source", "block"))
-        line = lax.div(source, jnp.int32(grid.blocks))
-
-        def fetch(group: Any, slot: Any) -> None:
-            barrier, target = arrived.at[slot], group * jnp.int32(grid.blocks) + block
-            plgpu.copy_gmem_to_smem(q_ref.at[head, target], q.at[slot], barrier)
-            plgpu.copy_gmem_to_smem(c_ref.at[head, target], c.at[slot], barrier)
-            plgpu.copy_gmem_to_smem(between_ref.at[head, line, target], between.at[slot], barrier)
-
-        def step(group: Any, slot: Any, carry: tuple[Array, Array, list[Array]]) -> tuple[Array, Array, list[Array]]:
-            del group
-            due_key, due_value, due_within = carry
-            scores, reverse = _scores(sizes.parts, q.at[slot], k), _scores(sizes.parts, c.at[slot], v)
-            mask, change = _mask(within, between.at[slot], sizes.terms, width), scores * reverse
-            due_within = [total + change * as_column(between[slot, term], width) for term, total in enumerate(due_within)]
-            for number, (sent, due) in enumerate(
-                zip(parts(scores * mask, sizes.parts), parts(reverse * mask, sizes.parts), strict=True)
-            ):
-                weights[_part(number, ROWS)], reverses[_part(number, ROWS)] = sent, due
-            plgpu.commit_smem()
-            due_key = due_key + _gathered(sizes.parts, q.at[slot], reverses)
-            due_value = due_value + _gathered(sizes.parts, c.at[slot], weights)
-            return due_key, due_value, due_within
-
-        plgpu.copy_gmem_to_smem(k_ref.at[head, source], k, ready)
-        plgpu.copy_gmem_to_smem(v_ref.at[head, source], v, ready)
-        _fetch_within(grid, sizes.terms, within_ref.at[head, source, block], within, ready)
-        plgpu.barrier_wait(ready)
-        start = (
-            empty_tile(sizes.key, width),
-            empty_tile(sizes.value, width),
-            [empty_tile(ROWS, width) for _ in range(sizes.terms)],
-        )
-        dk[...], dv[...], due_within = streamed(grid.groups, arrived, fetch, step, start)
-        for term, total in enumerate(due_within):
-            within[term] = total
-        plgpu.commit_smem()
-        place = head, source, block
-        for held, ref in ((dk, dk_ref), (dv, dv_ref), (within, due_ref)):
-            plgpu.copy_smem_to_gmem(held, ref.at[place])
-        plgpu.wait_smem_to_gmem(0)
+    def body(*refs: Any) -> None:
+        _gather(grid, sizes, *refs)
 
     front = sizes.heads, grid.sources, grid.blocks
     return launch(
@@ -258,6 +194,56 @@ def due_sources(
     )
 
 
+def _gather(
+    grid: GridTiles,
+    sizes: Sizes,
+    q_ref: Any,
+    c_ref: Any,
+    k_ref: Any,
+    v_ref: Any,
+    within_ref: Any,
+    between_ref: Any,
+    *others: Any,
+) -> None:
+    """The body of `due_sources`: goes over the groups of lines with targets."""
+    dk_ref, dv_ref, due_ref, q, c, k, v, within, between, weights, reverses, dk, dv, arrived, ready = others
+    place = head, source, block = tuple(lax.axis_index(name) for name in ("head", "source", "block"))
+    line, width = lax.div(source, jnp.int32(grid.blocks)), grid.width
+
+    def fetch(group: Any, slot: Any) -> None:
+        barrier, target = arrived.at[slot], group * jnp.int32(grid.blocks) + block
+        plgpu.copy_gmem_to_smem(q_ref.at[head, target], q.at[slot], barrier)
+        plgpu.copy_gmem_to_smem(c_ref.at[head, target], c.at[slot], barrier)
+        plgpu.copy_gmem_to_smem(between_ref.at[head, line, target], between.at[slot], barrier)
+
+    def step(group: Any, slot: Any, carry: tuple[Array, Array, list[Array]]) -> tuple[Array, Array, list[Array]]:
+        del group
+        due_key, due_value, due_within = carry
+        scores, reverse = _scores(sizes.parts, q.at[slot], k), _scores(sizes.parts, c.at[slot], v)
+        mask, change = _mask(within, between.at[slot], sizes.terms, width), scores * reverse
+        due_within = [total + change * as_column(between[slot, term], width) for term, total in enumerate(due_within)]
+        for held, tile in ((weights, scores * mask), (reverses, reverse * mask)):
+            for number, part in enumerate(parts(tile, sizes.parts)):
+                held[_part(number, ROWS)] = part
+        plgpu.commit_smem()
+        due_key = due_key + _gathered(sizes.parts, q.at[slot], reverses)
+        due_value = due_value + _gathered(sizes.parts, c.at[slot], weights)
+        return due_key, due_value, due_within
+
+    plgpu.copy_gmem_to_smem(k_ref.at[head, source], k, ready)
+    plgpu.copy_gmem_to_smem(v_ref.at[head, source], v, ready)
+    _fetch_within(grid, sizes.terms, within_ref.at[place], within, ready)
+    plgpu.barrier_wait(ready)
+    start = empty_tile(sizes.key, width), empty_tile(sizes.value, width), [empty_tile(ROWS, width) for _ in range(sizes.terms)]
+    dk[...], dv[...], due_within = streamed(grid.groups, arrived, fetch, step, start)
+    for term, total in enumerate(due_within):
+        within[term] = total
+    plgpu.commit_smem()
+    for held, ref in ((dk, dk_ref), (dv, dv_ref), (within, due_ref)):
+        plgpu.copy_smem_to_gmem(held, ref.at[place])
+    plgpu.wait_smem_to_gmem(0)
+
+
 # --- what the three have in common -----------------------------------------------------------------------------------
 
 
@@ -271,21 +257,21 @@ def _table(*shape: int) -> Any:
     return tiles(*shape, dtype=F32, swizzle=min(128, 4 * shape[-1]))
 
 
-def _fetch_mask(
-    grid: GridTiles,
-    terms: int,
-    within_ref: Any,
-    between_ref: Any,
-    place: tuple[Any, Any, Any],
-    within: Any,
-    between: Any,
-    barrier: Any,
-) -> None:
-    """The tables between a tile of sources and one of targets, by `(head, source, target)`."""
-    head, source, target = place
-    blocks = jnp.int32(grid.blocks)
-    plgpu.copy_gmem_to_smem(between_ref.at[head, lax.div(source, blocks), target], between, barrier)
-    _fetch_within(grid, terms, within_ref.at[head, source, lax.rem(target, blocks)], within, barrier)
+def _fetching_sources(
+    grid: GridTiles, terms: int, place: tuple[Any, Any], refs: Sequence[Any], held: Sequence[Any], arrived: Any
+) -> Callable[[Any, Any], None]:
+    """Fetches tiles of sources for one of targets, by `(head, target)`: keys, values, and the tables between the two."""
+    (head, target), blocks = place, jnp.int32(grid.blocks)
+    k_ref, v_ref, within_ref, between_ref = refs
+
+    def fetch(source: Any, slot: Any) -> None:
+        barrier, (k, v, within, between) = arrived.at[slot], (tile.at[slot] for tile in held)
+        plgpu.copy_gmem_to_smem(k_ref.at[head, source], k, barrier)
+        plgpu.copy_gmem_to_smem(v_ref.at[head, source], v, barrier)
+        plgpu.copy_gmem_to_smem(between_ref.at[head, lax.div(source, blocks), target], between, barrier)
+        _fetch_within(grid, terms, within_ref.at[head, source, lax.rem(target, blocks)], within, barrier)
+
+    return fetch
 
 
 def _fetch_within(grid: GridTiles, terms: int, tables: Any, within: Any, barrier: Any) -> None:
