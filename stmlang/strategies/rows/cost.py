@@ -13,22 +13,20 @@ from math import prod
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
 from stmlang.cost.problem import Problem
+from stmlang.cost.runs import Cut, edges_between, run_lengths, run_tables
 from stmlang.cost.target import Target
 from stmlang.cost.work import (
     adjoint,
     adjoints,
-    array_stage,
     attention_stages,
     costed,
     needs_path_weights,
     shared_passes,
 )
 from stmlang.strategies.base import Needs, Offers, Strategy
-from stmlang.strategies.rows.settings import Cut, Rows
+from stmlang.strategies.rows.settings import Rows
 
 NAME = "rows"
-LONGEST = 8
-"""Rows of a proposed first run at most: they are joined one by one, each in a program of its own."""
 TARGETS = 256
 """How many targets of a block are worked on at a time where they are streamed."""
 MOST_PAIRS = 46_340**2
@@ -44,7 +42,7 @@ def _propose(problem: Problem) -> Sequence[Rows] | str:
     """Rows across the longest axis; first runs of up to `LONGEST` rows; whole blocks and streamed ones."""
     axes = _axes(problem)
     axis, nodes = axes.index(max(axes)), prod(axes)
-    listed = [Rows(axis, rows, targets) for rows in _lengths(axes[axis]) for targets in (nodes, TARGETS)]
+    listed = [Rows(axis, rows, targets) for rows in run_lengths(axes[axis]) for targets in (nodes, TARGETS)]
     settings = [entry for entry in listed if entry.targets == nodes or _streams(entry.cut(axes))]
     return [entry for entry in settings if _fits(entry.cut(axes))] or "no block of its pairs can be numbered"
 
@@ -52,12 +50,6 @@ def _propose(problem: Problem) -> Sequence[Rows] | str:
 def _streams(cut: Cut) -> bool:
     """Whether the blocks of any level are worked on part by part."""
     return any(cut.streams(level) for level in range(cut.levels))
-
-
-def _lengths(size: int) -> Iterator[int]:
-    """Lengths of first runs: as short as doubling from them reaches the size, those first that fill up the least."""
-    halvings = {-(-size // 2**level) for level in range(size.bit_length())}
-    yield from sorted(length for length in halvings if length <= LONGEST)
 
 
 def _fits(cut: Cut) -> bool:
@@ -100,8 +92,7 @@ def _refuses(problem: Problem) -> str | None:
 
 def _cost(problem: Problem, settings: Rows, target: Target) -> Candidate:
     cut = settings.cut(_axes(problem))
-    table_bytes = _table_numbers(problem, cut) * problem.accumulator
-    tables, attention = _table_stage(problem, cut, target, table_bytes), _attention_stages(problem, cut, target)
+    (tables, table_bytes), attention = run_tables(problem, cut, target), _attention_stages(problem, cut, target)
     laid = Stage("layouts", "vector", 0, (1 + cut.levels) * problem.io_bytes)
     held, kept = _pair_bytes(problem, cut)
     return costed(
@@ -115,29 +106,6 @@ def _cost(problem: Problem, settings: Rows, target: Target) -> Candidate:
         memory_backward=3 * problem.io_bytes + (3 + cut.levels) * table_bytes + max(2 * held, kept),
         terms={"rows": cut.rows, "levels": cut.levels, "streamed": sum(cut.streams(level) for level in range(cut.levels))},
     )
-
-
-def _table_numbers(problem: Problem, cut: Cut) -> int:
-    """`S` and `M` of all nodes and `T` of the first runs."""
-    edges = _edges(problem, cut)
-    return problem.lanes * edges * (2 * cut.nodes + cut.runs * edges)
-
-
-def _edges(problem: Problem, cut: Cut) -> int:
-    """Edges between two rows, each track one."""
-    return cut.width * problem.track
-
-
-def _table_stage(problem: Problem, cut: Cut, target: Target, held: int) -> Stage:
-    """Rows, first runs, and runs twice as long level by level: `T`, half of `S` and half of `M` are multiplied by a `T`. Planes
-    are merged of rows beforehand, and fitted apart."""
-    lanes, edges = problem.lanes, _edges(problem, cut)
-    joined = 2 * lanes * cut.nodes * edges * edges * (cut.rows + 3)
-    doubled = 2 * lanes * edges * edges * sum(cut.nodes + (cut.runs >> level) * edges for level in range(1, cut.levels))
-    numbers = (1 + cut.levels) * _table_numbers(problem, cut) + lanes * cut.nodes * cut.run
-    products = lanes * (cut.runs * (cut.rows - 1) + sum(2 * cut.runs >> level for level in range(1, cut.levels)))
-    name = "rows and runs" if len(_axes(problem)) == 2 and problem.track == 1 else "planes and runs"
-    return array_stage(target, name, "matmul", joined + doubled, numbers * problem.accumulator, held, products=products)
 
 
 def _attention_stages(problem: Problem, cut: Cut, target: Target) -> tuple[Stage, ...]:
@@ -163,7 +131,7 @@ def _attention_stages(problem: Problem, cut: Cut, target: Target) -> tuple[Stage
             terms=senses,
             steps=squares if streamed else 0,
         )
-        edges = _edges(problem, cut)
+        edges = edges_between(problem, cut)
         crossed = 2 * blocks * sources * sources * senses * edges
         operands = blocks * squares * (targets + sources) * edges * problem.accumulator
         stages += (Stage(f"{name}, masks", "matmul", crossed, operands, products=blocks * squares),)
