@@ -1,4 +1,4 @@
-"""Rows of a grid as blocks, and the first few of them joined to runs: the start of the row form (`lower.py`).
+"""Rows of a grid as blocks, and the first few of them joined to runs: the start of the row form (`row_runs.py`).
 
 A row is all nodes at one place along the first axis, on a volume a slab. Its edges are those along that axis, `width` entering
 and as many leaving; what enters along the other axes does not take part. On a grid of two axes, with `B[x', x]` the product of
