@@ -164,6 +164,30 @@ def _dot(a: Array, b: Array, a_turned: bool, b_turned: bool) -> Array:
     return jnp.dot(a, b, precision=lax.Precision.HIGHEST)
 
 
+def part_of(held: Any, count: int, number: int) -> Any:
+    """One of the parts of a tile in shared memory, which lie below each other."""
+    rows = held.shape[0] // count
+    return held.at[pl.ds(number * rows, rows)]
+
+
+def times(count: int, first: Any, second: Any, *, first_turned: bool = False) -> Array:
+    """The product of two tiles in shared memory, in so many parts."""
+    factors = [(part_of(first, count, a), part_of(second, count, b)) for a, b in pairs(count)]
+    return product(factors, first_turned=first_turned)
+
+
+def times_transposed(count: int, rows: Any, columns: Any) -> Array:
+    """`rows columns^T`, likewise."""
+    factors = [(part_of(rows, count, a), part_of(columns, count, b)) for a, b in pairs(count)]
+    return product(factors, second_turned=True)
+
+
+def weighted(count: int, weights: Array, rows: Any) -> Array:
+    """`weights rows`, of weights in registers and a tile in so many parts."""
+    split = parts(weights, count)
+    return product([(split[a], part_of(rows, count, b)) for a, b in pairs(count)])
+
+
 def as_tile(array: Array) -> Array:
     """An array `(64 m, n)` laid out as the results of products are."""
     return _laid(array, plgpu.Layout.WGMMA)
@@ -192,26 +216,52 @@ def tiles(*shape: int, dtype: Any, swizzle: int) -> Any:
     return plgpu.SMEM(shape, dtype, transforms=transforms)
 
 
+def fetch_all(copies: Sequence[tuple[Any, Any]], arrived: Any) -> None:
+    """Copy from memory, `(reference, held)`, and wait until all have arrived."""
+    for ref, held in copies:
+        plgpu.copy_gmem_to_smem(ref, held, arrived)
+    plgpu.barrier_wait(arrived)
+
+
+def send(held: Any, tile: Array, ref: Any) -> None:
+    """A tile in registers to memory, by way of `held`."""
+    held[...] = tile
+    copied(held, ref)
+
+
+def copied(held: Any, ref: Any) -> None:
+    """What is held to memory."""
+    plgpu.commit_smem()
+    plgpu.copy_smem_to_gmem(held, ref)
+    plgpu.wait_smem_to_gmem(0)
+
+
 def streamed(
-    count: int, barriers: Any, fetch: Callable[[Any, Any], None], step: Callable[[Any, Any, Any], Any], start: Any
+    count: Any,
+    barriers: Any,
+    fetch: Callable[[Any, Any], None],
+    step: Callable[[Any, Any, Any], Any],
+    start: Any,
+    stages: int = STAGES,
 ) -> Any:
     """`step(number, slot, carry)` for so many numbers in turn, after the copies that `fetch(number, slot)` starts have arrived
-    at the barrier of their slot. There are `STAGES` slots and barriers, and copies run that far ahead."""
+    at the barrier of their slot. There are so many slots and barriers as `stages`, and copies run that far ahead."""
 
     def first(number: Any, carry: None) -> None:
         fetch(number, number)
         return carry
 
-    lax.fori_loop(jnp.int32(0), jnp.int32(min(STAGES, count)), first, None)
+    ahead = min(stages, count) if isinstance(count, int) else jnp.minimum(count, stages)
+    lax.fori_loop(jnp.int32(0), jnp.int32(ahead), first, None)
 
     def turn(number: Any, carry: Any) -> Any:
-        slot = lax.rem(number, jnp.int32(STAGES))
+        slot = lax.rem(number, jnp.int32(stages))
         plgpu.barrier_wait(barriers.at[slot])
         carry = step(number, slot, carry)
 
-        @pl.when(number + STAGES < count)
+        @pl.when(number + stages < count)
         def _ahead() -> None:
-            fetch(number + STAGES, slot)
+            fetch(number + stages, slot)
 
         return carry
 

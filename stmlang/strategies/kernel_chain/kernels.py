@@ -29,12 +29,16 @@ from stmlang.lower.kernels import (
     STAGES,
     as_column,
     as_tile,
+    copied,
+    fetch_all,
     launch,
-    pairs,
     parts,
-    product,
+    send,
     streamed,
     tiles,
+    times,
+    times_transposed,
+    weighted,
 )
 
 BF16, F32 = jnp.bfloat16, jnp.float32
@@ -78,13 +82,13 @@ def states(
                 plgpu.copy_gmem_to_smem(ref.at[lane, chunk], tile.at[slot], arrived.at[slot])
 
         def step(number: Any, slot: Any, state: Array) -> Array:
-            _send(held, state, before_ref.at[lane, place(number)])
-            added = product([(_part(a.at[slot], i), _part(b.at[slot], j)) for i, j in pairs(count)], first_turned=True)
+            send(held, state, before_ref.at[lane, place(number)])
+            added = times(count, a.at[slot], b.at[slot], first_turned=True)
             return state * as_column(through[slot], ROWS) + added
 
         plgpu.copy_gmem_to_smem(start_ref.at[lane], held, ready)
         plgpu.barrier_wait(ready)
-        _send(held, streamed(chunks, arrived, fetch, step, as_tile(held[...])), after_ref.at[lane])
+        send(held, streamed(chunks, arrived, fetch, step, as_tile(held[...])), after_ref.at[lane])
 
     return launch(
         body,
@@ -118,11 +122,10 @@ def outputs(chunks: Chunks, entering: Float32[Array, "lane chunk 64 64"]) -> Arr
         q_ref, into_ref, k_ref, v_ref, inside_ref, entering_ref, h_ref, q, into, k, v, inside, state, split, arrived = refs
         at = lax.axis_index("lane"), lax.axis_index("chunk")
         sources = ((q_ref, q), (into_ref, into), (k_ref, k), (v_ref, v), (inside_ref, inside), (entering_ref, state))
-        _fetch(at, sources, arrived)
-        weights = parts(_times(q, k, number) * as_tile(inside[...]), number)
-        h = product([(weights[i], _part(v, j)) for i, j in pairs(number)])
+        fetch_all([(ref.at[at], held) for ref, held in sources], arrived)
+        h = weighted(number, times_transposed(number, q, k) * as_tile(inside[...]), v)
         _split(state, split, number)
-        _send(state, h + product([(_part(into, i), _part(split, j)) for i, j in pairs(number)]), h_ref.at[at])
+        send(state, h + times(number, into, split), h_ref.at[at])
 
     return launch(
         body,
@@ -161,25 +164,26 @@ def due(chunks: Chunks, cotangent: Tiles, entering: Array, leaving: Array) -> Du
         dues, (q, k, out, v, c, inside, state, later, split, rest, line, arrived) = Due(*others[:7]), others[7:]
         at = lax.axis_index("lane"), lax.axis_index("chunk")
         sources = (q_ref, q), (k_ref, k), (out_ref, out), (v_ref, v), (c_ref, c)
-        _fetch(at, (*sources, (inside_ref, inside), (entering_ref, state), (leaving_ref, later)), arrived)
+        tables = (inside_ref, inside), (entering_ref, state), (leaving_ref, later)
+        fetch_all([(ref.at[at], held) for ref, held in (*sources, *tables)], arrived)
         line[...] = (as_tile(state[...]) * as_tile(later[...])).sum(1)
-        _copied(line, dues.through.at[at])
+        copied(line, dues.through.at[at])
         # Each table is read for the last time before its place is taken by a result.
-        scores, reverse, decays = _times(q, k, number), _times(c, v, number), as_tile(inside[...])
-        _send(inside, scores * reverse, dues.inside.at[at])
+        scores, reverse, decays = times_transposed(number, q, k), times_transposed(number, c, v), as_tile(inside[...])
+        send(inside, scores * reverse, dues.inside.at[at])
         _split(state, split, number)
-        _send(state, product([(_part(c, i), _part(split, j)) for i, j in pairs(number)], second_turned=True), dues.into.at[at])
+        send(state, times_transposed(number, c, split), dues.into.at[at])
         _split(later, split, number)
-        _send(state, product([(_part(v, i), _part(split, j)) for i, j in pairs(number)], second_turned=True), dues.out.at[at])
+        send(state, times_transposed(number, v, split), dues.out.at[at])
         _store(rest, scores * decays, number)
-        sent = product([(_part(out, i), _part(split, j)) for i, j in pairs(number)])
-        sent = sent + product([(_part(rest, i), _part(c, j)) for i, j in pairs(number)], first_turned=True)
-        _send(state, sent, dues.value.at[at])
+        sent = times(number, out, split)
+        sent = sent + times(number, rest, c, first_turned=True)
+        send(state, sent, dues.value.at[at])
         weights = reverse * decays
         _store(rest, weights, number)
-        _send(state, product([(_part(rest, i), _part(k, j)) for i, j in pairs(number)]), dues.query.at[at])
-        met = product([(_part(rest, i), _part(q, j)) for i, j in pairs(number)], first_turned=True)
-        _send(state, met, dues.key.at[at])
+        send(state, times(number, rest, k), dues.query.at[at])
+        met = times(number, rest, q, first_turned=True)
+        send(state, met, dues.key.at[at])
 
     tile, row = (jax.ShapeDtypeStruct((lanes, count, *shape), F32) for shape in ((ROWS, ROWS), (ROWS,)))
     found = launch(
@@ -220,22 +224,6 @@ def _table() -> Any:
     return tiles(ROWS, ROWS, dtype=F32, swizzle=128)
 
 
-def _fetch(at: Any, sources: Any, arrived: Any) -> None:
-    for ref, held in sources:
-        plgpu.copy_gmem_to_smem(ref.at[at], held, arrived)
-    plgpu.barrier_wait(arrived)
-
-
-def _part(held: Any, number: int) -> Any:
-    """One of the parts of a tile, which lie below each other."""
-    return held.at[pl.ds(number * ROWS, ROWS)]
-
-
-def _times(rows: Any, columns: Any, count: int) -> Array:
-    """`rows columns^T`."""
-    return product([(_part(rows, i), _part(columns, j)) for i, j in pairs(count)], second_turned=True)
-
-
 def _store(held: Any, tile: Array, count: int) -> None:
     """A tile in registers as parts in shared memory."""
     for number, part in enumerate(parts(tile, count)):
@@ -245,15 +233,3 @@ def _store(held: Any, tile: Array, count: int) -> None:
 
 def _split(table: Any, held: Any, count: int) -> None:
     _store(held, as_tile(table[...]), count)
-
-
-def _send(held: Any, tile: Array, ref: Any) -> None:
-    """A tile in registers to memory, by way of `held`."""
-    held[...] = tile
-    _copied(held, ref)
-
-
-def _copied(held: Any, ref: Any) -> None:
-    plgpu.commit_smem()
-    plgpu.copy_smem_to_gmem(held, ref)
-    plgpu.wait_smem_to_gmem(0)

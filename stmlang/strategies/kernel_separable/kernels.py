@@ -28,13 +28,15 @@ from stmlang.lower.kernels import (
     STAGES,
     as_column,
     as_tile,
+    copied,
     empty_tile,
     launch,
-    pairs,
     parts,
-    product,
     streamed,
     tiles,
+    times,
+    times_transposed,
+    weighted,
 )
 from stmlang.strategies.kernel_separable.settings import GridTiles
 from stmlang.strategies.kernel_separable.tiles import Masks
@@ -67,14 +69,14 @@ def attention(grid: GridTiles, query: Array, key: Array, value: Array, mask: Mas
 
         def step(source: Any, slot: Any, total: Array) -> Array:
             del source
-            scores = _scores(sizes.parts, q, k.at[slot])
+            scores = times_transposed(sizes.parts, q, k.at[slot])
             weights = scores * _mask(within.at[slot], between.at[slot], sizes.terms, width)
-            return total + _weighted(sizes.parts, weights, v.at[slot])
+            return total + weighted(sizes.parts, weights, v.at[slot])
 
         plgpu.copy_gmem_to_smem(q_ref.at[head, target], q, ready)
         plgpu.barrier_wait(ready)
         h[...] = streamed(grid.sources, arrived, fetch, step, empty_tile(ROWS, sizes.value))
-        _send(h, h_ref.at[head, target])
+        copied(h, h_ref.at[head, target])
 
     return launch(
         body,
@@ -109,20 +111,20 @@ def due_targets(grid: GridTiles, query: Array, cotangent: Array, key: Array, val
         fetch = _fetching_sources(grid, sizes.terms, (head, target), refs[:4], (k, v, within, between), arrived)
 
         def step(source: Any, slot: Any, total: Array) -> Array:
-            scores, reverse = _scores(sizes.parts, q, k.at[slot]), _scores(sizes.parts, c, v.at[slot])
+            scores, reverse = times_transposed(sizes.parts, q, k.at[slot]), times_transposed(sizes.parts, c, v.at[slot])
             change = scores * reverse
             plgpu.wait_smem_to_gmem(STAGES - 1, wait_read_only=True)
             for term in range(walks):
                 due[slot, term] = (change * as_tile(within[slot, term])).sum(1)
             _send_later(due.at[slot], due_ref.at[head, source, target])
             weights = reverse * _mask(within.at[slot], between.at[slot], sizes.terms, width)
-            return total + _weighted(sizes.parts, weights, k.at[slot])
+            return total + weighted(sizes.parts, weights, k.at[slot])
 
         plgpu.copy_gmem_to_smem(q_ref.at[head, target], q, ready)
         plgpu.copy_gmem_to_smem(c_ref.at[head, target], c, ready)
         plgpu.barrier_wait(ready)
         dq[...] = streamed(grid.sources, arrived, fetch, step, empty_tile(ROWS, sizes.key))
-        _send(dq, dq_ref.at[head, target])
+        copied(dq, dq_ref.at[head, target])
 
     return launch(
         body,
@@ -219,12 +221,12 @@ def _gather(
     def step(group: Any, slot: Any, carry: tuple[Array, Array, list[Array]]) -> tuple[Array, Array, list[Array]]:
         del group
         due_key, due_value, due_within = carry
-        scores, reverse = _scores(sizes.parts, q.at[slot], k), _scores(sizes.parts, c.at[slot], v)
+        scores, reverse = times_transposed(sizes.parts, q.at[slot], k), times_transposed(sizes.parts, c.at[slot], v)
         mask, change = _mask(within, between.at[slot], sizes.terms, width), scores * reverse
         due_within = [total + change * as_column(between[slot, term], width) for term, total in enumerate(due_within)]
         for held, tile in ((weights, scores * mask), (reverses, reverse * mask)):
             for number, part in enumerate(parts(tile, sizes.parts)):
-                held[_part(number, ROWS)] = part
+                held[pl.ds(number * ROWS, ROWS)] = part
         plgpu.commit_smem()
         due_key = due_key + _gathered(sizes.parts, q.at[slot], reverses)
         due_value = due_value + _gathered(sizes.parts, c.at[slot], weights)
@@ -287,34 +289,9 @@ def _mask(within: Any, between: Any, terms: int, width: int) -> Array:
     return sum(products[1:], start=products[0])
 
 
-def _scores(count: int, rows: Any, columns: Any) -> Array:
-    """Of a tile of targets with one of sources."""
-    return product([(_of(rows, count, a), _of(columns, count, b)) for a, b in pairs(count)], second_turned=True)
-
-
-def _weighted(count: int, weights: Array, sources: Any) -> Array:
-    """Sources by weights in registers."""
-    held = parts(weights, count)
-    return product([(held[a], _of(sources, count, b)) for a, b in pairs(count)])
-
-
 def _gathered(count: int, targets: Any, weights: Any) -> Array:
     """Targets by weights in shared memory, `(index, source)`."""
-    return product([(_of(targets, count, a), _of(weights, count, b)) for a, b in pairs(count)], first_turned=True)
-
-
-def _of(held: Any, count: int, number: int) -> Any:
-    """One of the parts of a tile, which lie below each other."""
-    return held.at[_part(number, held.shape[0] // count)]
-
-
-def _part(number: int, rows: int) -> Any:
-    return pl.ds(number * rows, rows)
-
-
-def _send(held: Any, ref: Any) -> None:
-    _send_later(held, ref)
-    plgpu.wait_smem_to_gmem(0)
+    return times(count, targets, weights, first_turned=True)
 
 
 def _send_later(held: Any, ref: Any) -> None:
