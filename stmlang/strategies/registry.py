@@ -19,6 +19,7 @@ from stmlang.strategies.dense import cost as dense
 from stmlang.strategies.dense_nodes import cost as dense_nodes
 from stmlang.strategies.impulse import cost as impulse
 from stmlang.strategies.kernel_chain import cost as kernel_chain
+from stmlang.strategies.kernel_rows import cost as kernel_rows
 from stmlang.strategies.kernel_separable import cost as kernel_separable
 from stmlang.strategies.linear import cost as linear
 from stmlang.strategies.nodes import cost as nodes
@@ -53,6 +54,7 @@ STRATEGIES: tuple[AnyStrategy, ...] = (
     walk.STRATEGY,
     corners.STRATEGY,
     kernel_separable.STRATEGY,
+    kernel_rows.STRATEGY,
     kernel_chain.STRATEGY,
 )
 

@@ -40,6 +40,22 @@ def grid(rows: int, cols: int, directions: str = "all", *, heads: int = 1, turne
     return GRID.format(heads=heads, rows=rows, cols=cols, out=out, into=into, directions=directions)
 
 
+TWO_TURNS = """scan test(heads = {heads}, key = 3, value = 2) on grid({axes}) {{
+    source[out] = given()
+    transition[out, in] = given(-1, 1)
+    mark[in] = given()
+    direct = given()
+    directions {directions}
+    stabilize none
+}}
+"""
+
+
+def two_turns(*sizes: int, directions: str = "all", heads: int = 1) -> str:
+    axes = ", ".join(f"{name} = {size}" for name, size in zip("abc", sizes, strict=False))
+    return TWO_TURNS.format(heads=heads, axes=axes, directions=directions)
+
+
 def compiled(text: str, strategy: str, config: Any, dtype: str = "float32") -> Any:
     return stmlang.compile(text, target="gpu", strategy=strategy, config=config, dtype=dtype)
 
@@ -78,11 +94,25 @@ def chain(length: int, directions: str = "both", *, heads: int = 1) -> str:
 CASES = {
     "all directions": (grid(3, 2), "kernel_separable", {"width": 16}, "float32", 2e-6),
     "bfloat16": (grid(2, 3, "forward", turned=True), "kernel_separable", {"width": 16}, "bfloat16", 3e-2),
+    "rows": (two_turns(3, 2), "kernel_rows", {"axis": 0, "rows": 1}, "float32", 2e-6),
+    "columns": (two_turns(2, 5, directions="forward"), "kernel_rows", {"axis": 1, "rows": 2}, "bfloat16", 3e-2),
     "a chain": (chain(67, "forward"), "kernel_chain", None, "float32", 2e-6),
 }
 MORE = {
     "two tiles a line": (grid(5, 17, heads=2), "kernel_separable", {"width": 16}, "float32", 2e-6),
-    "one line a tile": (grid(2, 65, "both"), "kernel_separable", {"width": 64}, "bfloat16", 3e-2),
+    "one line a tile": (grid(2, 65, "forward"), "kernel_separable", {"width": 64}, "bfloat16", 3e-2),
+    "one run": (two_turns(1, 3), "kernel_rows", {"axis": 0, "rows": 1}, "float32", 2e-6),
+    "rows of one": (two_turns(7, 1, heads=2), "kernel_rows", {"axis": 0, "rows": 2}, "float32", 2e-6),
+    "two tiles a run": (two_turns(5, 23), "kernel_rows", {"axis": 0, "rows": 3}, "float32", 2e-6),
+    "more ahead than back": (
+        two_turns(5, 3, directions="+a +b, +a -b, -a +b"),
+        "kernel_rows",
+        {"axis": 0, "rows": 2},
+        "float32",
+        2e-6,
+    ),
+    "side by side": (two_turns(2, 3, directions="-a +b, -a -b concat"), "kernel_rows", None, "float32", 2e-6),
+    "slabs": (two_turns(2, 2, 3, directions="both"), "kernel_rows", {"axis": 1, "rows": 1}, "float32", 2e-6),
     "one row": (grid(1, 7), "kernel_separable", {"width": 32}, "float32", 2e-6),
     "one column": (grid(7, 1), "kernel_separable", {"width": 16}, "float32", 2e-6),
     "three chunks": (chain(130, heads=2), "kernel_chain", None, "float32", 2e-6),
@@ -95,7 +125,12 @@ MORE = {
 def test_kernels_agree_with_the_recurrence(name: str) -> None:
     text, strategy, config, dtype, tolerance = {**CASES, **MORE}[name]
     op = compiled(text, strategy, config, dtype)
-    tree = jax.tree.map(lambda array: jnp.asarray(array, dtype), as_tree(random_arguments(op, 0)))
+    checked(op, as_tree(random_arguments(op, 0)), dtype, tolerance)
+
+
+def checked(op: Any, tree: Any, dtype: str, tolerance: float) -> None:
+    """In the interpreter, in value and gradient."""
+    tree = jax.tree.map(lambda array: jnp.asarray(array, dtype), tree)
     exact = jax.tree.map(lambda array: np.asarray(array, np.float64), tree)
     shape = jax.eval_shape(lambda tree: op(*tree), tree).shape
     cotangent = np.random.default_rng(2).normal(size=shape)
@@ -105,7 +140,21 @@ def test_kernels_agree_with_the_recurrence(name: str) -> None:
     agrees(op, exact, rounded, h, pulled, tolerance)
 
 
-STRATEGIES = {"kernel_separable": (grid(2, 3), {"width": 16}, 3), "kernel_chain": (chain(67), None, 4)}
+@pytest.mark.parametrize("strategy", ["kernel_rows"])
+def test_decays_of_zero_and_one_are_exact(strategy: str) -> None:
+    """And of minus one, in value and gradient."""
+    op = compiled(two_turns(4, 2), strategy, {"axis": 0, "rows": 1})
+    q, k, v, gates, initial = as_tree(random_arguments(op, 0))
+    gates = {name: np.round(gate) if "transition" in name else gate for name, gate in gates.items()}
+    assert {-1, 0, 1} == {entry for name, gate in gates.items() if "transition" in name for entry in gate.flat}
+    checked(op, (q, k, v, gates, initial), "float32", 2e-6)
+
+
+STRATEGIES = {
+    "kernel_separable": (grid(2, 3), {"width": 16}, 3),
+    "kernel_rows": (two_turns(2, 3), {"axis": 0, "rows": 1}, 3),
+    "kernel_chain": (chain(67), None, 4),
+}
 """A scan, settings, and how many kernels its gradient is made of."""
 
 

@@ -22,7 +22,12 @@ from stmlang.strategies.registry import strategies, strategy_named, without_kern
 GATES = "source[out] = given()\n transition[out, in] = given()\n mark[in] = given()\n"
 ONE_TURN = GATES + "transition[out = cols, in = rows] = 0\n directions all\n"
 CHAIN = "source = given()\n transition = sigmoid(given())\n mark = given()\n"
-KERNELS = {"kernel_separable": ("grid(rows = 14, cols = 14)", ONE_TURN), "kernel_chain": ("chain(t = 4096)", CHAIN)}
+TWO_TURNS = GATES + "directions all\n"
+KERNELS = {
+    "kernel_separable": ("grid(rows = 14, cols = 14)", ONE_TURN),
+    "kernel_rows": ("grid(rows = 14, cols = 14)", TWO_TURNS),
+    "kernel_chain": ("chain(t = 4096)", CHAIN),
+}
 
 
 def given(strategy: str, *, key: int = 64, dtype: Any = "bfloat16") -> Problem:
@@ -98,3 +103,38 @@ def test_settings_of_separable_kernels(settings: dict[str, Any], words: str) -> 
     assert isinstance(built, Candidate)
     assert settings_dict(built.settings) == {"width": 16}
     assert isinstance(asked_for(strategy, problem, {"width": 16}, CPU), Rejection)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "`axis` and `rows`"),
+        ({"axis": 2, "rows": 1}, "0 to 1, not 2"),
+        ({"axis": 0, "rows": 0}, "positive, not 0"),
+    ],
+)
+def test_settings_of_kernels_of_rows(settings: dict[str, Any], words: str) -> None:
+    strategy, problem = strategy_named("kernel_rows"), given("kernel_rows", dtype="float32")
+    refused = asked_for(strategy, problem, settings, H100)
+    assert isinstance(refused, Rejection)
+    assert words in refused.reason
+    built = asked_for(strategy, problem, {"axis": 1, "rows": 20}, H100)
+    assert isinstance(built, Candidate)
+    assert settings_dict(built.settings) == {"axis": 1, "rows": 8}
+
+
+@pytest.mark.parametrize(
+    ("axes", "dtype", "words"),
+    [
+        ("rows = 40, cols = 65", "bfloat16", None),
+        ("rows = 65, cols = 66", "bfloat16", "130"),
+        ("rows = 32, cols = 40", "float32", "bytes"),
+    ],
+)
+def test_rows_of_many_edges_do_not_fit(axes: str, dtype: str, words: str | None) -> None:
+    """Those of four directions, two of each sense, of the shorter axis."""
+    text = f"topology t = grid({axes})\nscan test(heads = 1, key = 64, value = 64) on t {{\n{TWO_TURNS}stabilize none\n}}\n"
+    found = offered("kernel_rows", prepare(load(text), Call(dtype=dtype)).problem)
+    reasons = [entry.reason for entry in found if isinstance(entry, Rejection)]
+    assert bool(reasons) == (words is not None)
+    assert words is None or words in reasons[0]
