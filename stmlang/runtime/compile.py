@@ -80,7 +80,7 @@ def compile(
     request = Request(target, strategy, None if chosen is None else freeze(chosen), tuned, one_batch=not mapped)
     if (mesh is not None or shard is not None) and isinstance(checked.topology, Runtime):
         along = division_of(checked, mesh, shard)
-        _warn(facts_of(checked))
+        _warn(analyse(checked))
         return ShardedGraphScan(GraphScan(checked, call, request), along)
     if mesh is not None or shard is not None:
         sharded = shard_scan(checked, call, request, mesh, shard)
