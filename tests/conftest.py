@@ -10,6 +10,7 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
+from hypothesis import settings
 
 from stmlang.xla_flags import hasten
 from tests.helpers.compilation import AS_USERS, COMPILE
@@ -20,6 +21,9 @@ os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
 # No plan may depend on what was measured on this machine before: there is no such folder.
 os.environ["STMLANG_CACHE"] = str(Path(tempfile.gettempdir()) / f"stmlang-tests-{os.getpid()}")
+# How long an example takes is no property of it: on a busy machine any of them is late once.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 # Most tests compile a program and run it once. `make test-as-users` has a part of them run what users run.
 if not AS_USERS:
     hasten()
