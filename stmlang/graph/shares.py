@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int64, Shaped
 
 from stmlang.graph.batch import RATIO, Arrays, Batch, Bucket, batch
 from stmlang.graph.batchable import batchable, refuse_above_bounds, sizes_of
@@ -22,6 +21,9 @@ from stmlang.graph.convert.finish import Converted
 from stmlang.graph.dag import DAG
 from stmlang.graph.features import filled, split, stacked
 from stmlang.graph.refusal import kind_of, refusal, shown, whole
+
+if TYPE_CHECKING:
+    from jaxtyping import Int64, Shaped
 
 
 @dataclass(frozen=True, eq=False)
