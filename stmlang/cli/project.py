@@ -245,10 +245,12 @@ GRAPHS = '''\
 
 
 def inputs(key):
-    """What a call is given: random graphs side by side, noise at their nodes, and the scan on them."""
+    """What a call is given: random graphs side by side, noise at their nodes, and the scan on them. All batches are brought to
+    one size, so that not each is compiled anew."""
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     arrows = [np.argwhere(np.triu(generator.random((12, 12)) < 0.2, 1)) for _ in range(BATCH)]
-    graphs = stmlang.graph.batch([stmlang.graph.as_dag(ends, nodes=12) for ends in arrows])
+    room = stmlang.graph.Bucket(16 * BATCH, 32 * BATCH, BATCH)
+    graphs = stmlang.graph.batch([stmlang.graph.as_dag(ends, nodes=12) for ends in arrows], bucket=room)
     x = jax.random.normal(key, (len(graphs.node_mask), READS))
     <edges of graphs>
     on = OP.at(graphs)
