@@ -394,8 +394,3 @@ def compile_scan(scan: Scan, call: Call, request: Request, batch: Batch | None =
     prepared = prepare(scan, call) if batch is None else prepare(scan, call, graph=batch.dag, room=batch.room)
     further = None if request.settled or batch is not None else request
     return compiled(prepared, plan_of(prepared, request), further)
-
-
-def rebuilt(scan: CompiledScan, tables: tuple[Bundle, ...]) -> CompiledScan:
-    """The scan on another graph of the same shape."""
-    return CompiledScan(on_device(tables), scan.compilation)

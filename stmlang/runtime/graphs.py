@@ -23,7 +23,7 @@ from stmlang.log import CACHE
 from stmlang.runtime.artifact import Part, graph_part, platforms_of, require_apart, require_writable, write_parts
 from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compilation import on_device
-from stmlang.runtime.compiled import CompiledScan, compile_scan, rebuilt
+from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.options import file_path
 from stmlang.runtime.recipes import Recipe, probe_of
 from stmlang.runtime.signature import call_error
@@ -114,7 +114,8 @@ class GraphScan:
         )
         if known is None:
             return self.compiled.setdefault(graph_batch.room, compile_scan(self.scan, self.call, self.request, graph_batch))
-        return rebuilt(known, replace(known.compilation.program, dag=graph_batch.dag).tables)
+        tables = replace(known.compilation.program, dag=graph_batch.dag).tables
+        return CompiledScan(on_device(tables), known.compilation)
 
     def export(
         self,
