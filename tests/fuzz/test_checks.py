@@ -15,7 +15,7 @@ from stmlang.fuzz.checks.differences import STEPS, extrapolated
 from stmlang.fuzz.checks.judgement import Comparison, judge
 from stmlang.fuzz.checks.point import Point, point
 from stmlang.fuzz.checks.programs import QUICK, execute, quick_compilation
-from stmlang.fuzz.trial import Finding, NotApplicable, Trial, Way
+from stmlang.fuzz.trial import Finding, NotApplicable, NothingClaimed, Trial, Way
 from stmlang.oracle.recurrence import ReferenceResult
 from tests.helpers.cases import DELTA, GIVEN, NONE, SMALL, SUM
 from tests.helpers.turns import half, halves
@@ -169,6 +169,30 @@ def test_a_gradient_that_is_wrong_is_noticed(name: str, room: Any, monkeypatch: 
     found = CHECKS[name](CHAIN, RECURRENT)
     assert found is not None
     assert "derivative" in found.what or "gradient" in found.what
+
+
+MEETING = """scan drawn(heads = 1, key = 3, value = 1, reads = 3) on chain(time = 8) {
+    g0[out] = given()
+    g1[in] = neighbour(in)
+    transition[out, in] = g0 * g1
+    source[out] = given(-1, 1)
+    mark[read] = log(1 + max(1 / degree(in), given(0, 1)))
+    direct = 1
+    q = q / sqrt(key)
+    k = softplus(k)
+    v = v * sigmoid(linear(x))
+    directions +time, -time own q
+    stabilize auto
+}
+"""
+
+
+def test_nothing_is_claimed_where_kinks_meet() -> None:
+    """Found by the fuzzer: a mark that is 1 on both sides, of which the chain rule says a half, times a state of zero."""
+    trial, way = Trial(MEETING, "chain", "tiny", 62294), Way("recurrent", {})
+    assert CHECKS["hvp"](trial, way) is None
+    with pytest.raises(NothingClaimed, match="kinks"):
+        CHECKS["hvp"](replace(trial, draw=4), way)
 
 
 def test_a_result_of_another_type_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
