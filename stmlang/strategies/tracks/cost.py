@@ -82,8 +82,7 @@ def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
     # The matrices and what they weigh; tracks and keys of sources and targets; states that enter and that are written.
     held = item * (3 * sizes.pairs + terms * problem.track * (1 + problem.key) + 2 * sizes.chunks * problem.state)
     levels = settings.chunk.bit_length() - 1
-    # The blocks of all rounds, each half as large as the next one's.
-    rounds = item * (sizes.pairs + terms * problem.track * levels)
+    tables = item * terms * problem.track * levels
     return costed(
         NAME,
         settings,
@@ -92,7 +91,7 @@ def _cost(problem: Problem, settings: Chunk, target: Target) -> Candidate:
         forward=stages,
         backward=adjoints(*stages),
         memory_forward=2 * problem.io_bytes + held,
-        memory_backward=4 * problem.io_bytes + 2 * held + rounds,
+        memory_backward=4 * problem.io_bytes + 2 * held + tables,
         terms={"levels": levels},
     )
 
