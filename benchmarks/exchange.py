@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 from stmlang.cost import units
 from stmlang.cost.exchange import exchanges, least
@@ -108,7 +108,8 @@ def _of_line(line: str, devices: int, of: Any) -> int:
     kind = name.removesuffix("-start")
     if kind not in COLLECTIVES:
         return max((of(each) for each in called), default=0)
-    arrays = [WIDTHS[kind] * prod(map(int, filter(None, sizes.split(",")))) for kind, sizes in ARRAY.findall(found["type"])]
+    shapes = cast("list[tuple[str, str]]", ARRAY.findall(found["type"]))
+    arrays = [WIDTHS[kind] * prod(map(int, filter(None, sizes.split(",")))) for kind, sizes in shapes]
     size = arrays[-1] if name.endswith("-start") else sum(arrays)
     if kind == "collective-permute":
         pairs = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", rest)
@@ -127,8 +128,8 @@ def rows(study: Study, counts: tuple[int, ...]) -> Iterator[Row]:
     for devices in counts:
         mesh = jax.make_mesh((devices,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:devices])
         sizes = {name: size * devices if name == study.axis else size for name, size in study.sizes.items()}
-        options: dict[str, Any] = {"target": "cpu", "strategy": "recurrent", "mesh": mesh, "shard": {study.axis: "x"}}
-        op: Any = stmlang.compile(study.spec, **options, **sizes)
+        options: dict[str, Any] = {"target": "cpu", "strategy": "recurrent", "mesh": mesh, "shard": {study.axis: "x"}, **sizes}
+        op: Any = stmlang.compile(study.spec, **options)
         if study.axis == "graphs":
             forward, both = counted(op.at(_graphs(devices)), devices)
             yield Row(devices, "none", 0, forward, 0, 0, both, 0)
@@ -165,10 +166,10 @@ def counted(op: Any, devices: int) -> tuple[int, int]:
         return op(*inputs, {**gates, **whole})
 
     def both(inputs: Any, gates: Any) -> Any:
-        h, back = jax.vjp(forward, inputs, gates)
+        h, back = cast("tuple[Any, Any]", jax.vjp(forward, inputs, gates))
         return h, back(2 * h)
 
-    texts = [jax.jit(function).lower(inputs, gates).compile().as_text() for function in (forward, both)]
+    texts = [str(jax.jit(function).lower(inputs, gates).compile().as_text()) for function in (forward, both)]
     return sent(texts[0], devices), sent(texts[1], devices)
 
 
