@@ -38,7 +38,8 @@ class Overwriting:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """`share` depends on `out`, `into` on `in`, `written` on neither."""
+    """`share` depends on `out`, `into` on `in`, `written` on neither. A source with an index of writes shares nothing, since a
+    node writes one number here."""
 
     share: Expr
     into: Expr
@@ -107,7 +108,7 @@ def _sharing(scan: Scan, form: Overwriting) -> Sharing | None:
     """What transition and source have in common, if their dependence on `out` is."""
     source = scan.gate("source")
     clauses = (*source.clauses, *form.scale.clauses)
-    if len(clauses) > 2 or any(clause.ports for clause in clauses):
+    if len(clauses) > 2 or any(clause.ports for clause in clauses) or "write" in source.indices:
         return None
     if not all(small(clause.value) for clause in clauses):
         return None

@@ -29,8 +29,6 @@ def _refuses(problem: Problem) -> str | None:
         return rule
     if problem.track > 1:
         return f"it needs states without a tracking axis, and here track = {problem.track}"
-    if problem.scan.writes > 1 or "write" in problem.scan.gate("source").indices:
-        return "it takes sources without a write index"
     if problem.counts.nodes == 0:
         return "there are no nodes"
     if reason := needs_line_edges(problem):
