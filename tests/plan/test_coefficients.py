@@ -28,7 +28,7 @@ from tests.plan.scans import grid, problem
 ROOM = Path(stmlang.__file__).parent
 COSTS = [
     *sorted((ROOM / "strategies").glob("*/cost.py")),
-    *(ROOM / "cost" / f"{name}.py" for name in ("chains", "packed", "roofline", "runs", "sweeps", "tiles", "work")),
+    *(ROOM / "cost" / f"{name}.py" for name in ("chains", "on_chip", "packed", "roofline", "runs", "sweeps", "tiles", "work")),
 ]
 LARGEST_NUMBER = 8
 """Larger whole numbers in a formula are taken for something that was measured."""

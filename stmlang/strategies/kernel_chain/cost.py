@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import needs_chain
+from stmlang.cost.on_chip import parts, products_of_parts, unfit
 from stmlang.cost.problem import Problem
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.target import Target
@@ -23,19 +24,14 @@ TILE = 64
 def _refuses(problem: Problem) -> str | None:
     if reason := needs_chain(problem) or needs_scalar_gates(problem):
         return reason
-    if problem.dtype == "float64":
-        return "its products are of bfloat16, or of float32 by parts, and the data type is float64"
-    if max(problem.key, problem.value) > TILE:
-        return f"keys and values of at most {TILE} fit on chip, and here key = {problem.key}, value = {problem.value}"
-    return None
+    return unfit(problem, TILE)
 
 
 def _cost(problem: Problem, target: Target) -> Candidate:
     chunks = -(-problem.counts.nodes // TILE)
-    parts = 1 if problem.dtype == "bfloat16" else 3
     tiles, tile = problem.lanes * chunks, TILE * TILE
-    product, state = 2 * TILE * tile * parts * (parts + 1) // 2, 4 * tiles * tile
-    operands = 2 * parts * tiles * tile
+    product, state = 2 * TILE * tile * products_of_parts(problem), 4 * tiles * tile
+    operands = 2 * parts(problem) * tiles * tile
     laid_out = Stage("tiles", "vector", 8 * tiles * tile, 5 * operands + 2 * state)
     handed_on = Stage("states on chip", "matmul", tiles * product, 2 * operands + state, steps=chunks)
     attention = Stage("chunks on chip", "matmul", 3 * tiles * product, 4 * operands + 3 * state)

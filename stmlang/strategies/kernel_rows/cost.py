@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.chains import odd_length
+from stmlang.cost.on_chip import ON_CHIP, STAGES, attended, parts, products_of_parts, unfit
 from stmlang.cost.problem import Problem
 from stmlang.cost.runs import LONGEST, run_lengths, run_tables
 from stmlang.cost.target import Target
@@ -20,14 +21,8 @@ from stmlang.strategies.base import Needs, Offers, Strategy
 from stmlang.strategies.kernel_rows.settings import TILE, KernelRows, RunTiles, padded
 
 NAME = "kernel_rows"
-DEEPEST = 128
-"""Keys and values that are longer do not fit on chip."""
 MOST_EDGES = 128
 """Between two runs, of all directions in one sense: what is due to more does not fit in registers."""
-ON_CHIP = 227 * 1024 - 1024
-"""Bytes of shared memory for tiles, and some less."""
-STAGES = 2
-"""Tiles of which the next is fetched while one is worked on."""
 
 
 def _axes(problem: Problem) -> tuple[int, ...]:
@@ -40,10 +35,8 @@ def _refuses(problem: Problem) -> str | None:
         return reason
     if problem.axes is None or len(problem.axes) < 2:
         return "it needs a grid of two axes or more"
-    if problem.dtype == "float64":
-        return "its products are of bfloat16, or of float32 by parts, and the data type is float64"
-    if max(problem.key, problem.value) > DEEPEST:
-        return f"keys and values of at most {DEEPEST} fit on chip, and here key = {problem.key}, value = {problem.value}"
+    if reason := unfit(problem):
+        return reason
     return "there are no nodes" if problem.counts.nodes == 0 else None
 
 
@@ -94,11 +87,6 @@ def _edges(problem: Problem, axis: int) -> int:
     return together * KernelRows(axis, 1).cut(_axes(problem)).width
 
 
-def _parts(problem: Problem) -> int:
-    """Numbers of bfloat16 that make one of the data type."""
-    return 1 if problem.dtype == "bfloat16" else 3
-
-
 def _depth(problem: Problem, axis: int) -> int:
     """Numbers in a node's rows of all three tables."""
     return sum(map(padded, (problem.key, problem.value, _edges(problem, axis))))
@@ -108,7 +96,7 @@ def _bytes_on_chip(problem: Problem, axis: int) -> int:
     """Of the kernel that needs most: the adjoint for sources, or without one attention."""
     widths = [padded(size) for size in (problem.key, problem.value, _edges(problem, axis))]
     held = sum(set(widths)) if problem.mode == "training" else widths[1]
-    return (1 + STAGES) * TILE * sum(widths) * 2 * _parts(problem) + 4 * TILE * (TILE + held)
+    return (1 + STAGES) * TILE * sum(widths) * 2 * parts(problem) + 4 * TILE * (TILE + held)
 
 
 def _cost(problem: Problem, settings: KernelRows, target: Target) -> Candidate:
@@ -130,24 +118,22 @@ def _cost(problem: Problem, settings: KernelRows, target: Target) -> Candidate:
     )
 
 
-def _scans(problem: Problem) -> int:
-    return problem.batch * problem.heads * shared_passes(problem)
-
-
 def _tile_bytes(problem: Problem, settings: KernelRows, runs: RunTiles) -> tuple[int, int]:
     """Of inputs and of the rows of S and M as tiles, and of the gates inside of runs."""
-    nodes = _scans(problem) * runs.tiles * TILE
+    nodes = attended(problem) * runs.tiles * TILE
     edges = padded(_edges(problem, settings.axis))
     inputs = 2 * (padded(problem.key) + padded(problem.value))
-    return nodes * (inputs + 2 * max(runs.levels, 1) * edges) * 2 * _parts(problem), 4 * nodes * runs.blocks * TILE
+    return nodes * (inputs + 2 * max(runs.levels, 1) * edges) * 2 * parts(problem), 4 * nodes * runs.blocks * TILE
 
 
 def _attention(problem: Problem, settings: KernelRows, runs: RunTiles) -> Stage:
     """Every tile of targets with every one of sources: products of all parts, and what is fetched for it."""
-    depth, parts = _depth(problem, settings.axis), _parts(problem)
-    pairs = _scans(problem) * runs.tiles**2
-    products = parts * (parts + 1) // 2
-    return Stage("attention on chip", "matmul", pairs * TILE**2 * 2 * depth * products, pairs * TILE * depth * 2 * parts)
+    depth = _depth(problem, settings.axis)
+    pairs = attended(problem) * runs.tiles**2
+    products = products_of_parts(problem)
+    return Stage(
+        "attention on chip", "matmul", pairs * TILE**2 * 2 * depth * products, pairs * TILE * depth * 2 * parts(problem)
+    )
 
 
 STRATEGY = Strategy(

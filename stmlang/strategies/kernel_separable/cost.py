@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stmlang.cost.candidate import Candidate, Stage
 from stmlang.cost.lines import lines_in, needs_one_turn, too_many_pairs, walk_tables
+from stmlang.cost.on_chip import ON_CHIP, STAGES, attended, parts, products_of_parts, unfit
 from stmlang.cost.problem import Problem
 from stmlang.cost.target import Target
 from stmlang.cost.work import adjoint, costed, needs_scalar_gates, shared_passes
@@ -18,21 +19,13 @@ from stmlang.strategies.base import Needs, Offers, Strategy
 from stmlang.strategies.kernel_separable.settings import TILE, WIDTHS, GridTiles, KernelSeparable
 
 NAME = "kernel_separable"
-DEEPEST = 128
-"""Keys and values that are longer do not fit on chip."""
-ON_CHIP = 227 * 1024 - 1024
-"""Bytes of shared memory for tiles, and some less."""
-STAGES = 2
-"""Tiles of which the next is fetched while one is worked on."""
 
 
 def _refuses(problem: Problem) -> str | None:
     if reason := needs_scalar_gates(problem) or needs_one_turn(problem):
         return reason
-    if problem.dtype == "float64":
-        return "its products are of bfloat16, or of float32 by parts, and the data type is float64"
-    if max(problem.key, problem.value) > DEEPEST:
-        return f"keys and values of at most {DEEPEST} fit on chip, and here key = {problem.key}, value = {problem.value}"
+    if reason := unfit(problem):
+        return reason
     return too_many_pairs(lines_in(problem), 1)
 
 
@@ -60,11 +53,6 @@ def _odd(problem: Problem) -> Iterator[KernelSeparable]:
     yield from map(KernelSeparable, WIDTHS)
 
 
-def _parts(problem: Problem) -> int:
-    """Numbers of bfloat16 that make one of the data type."""
-    return 1 if problem.dtype == "bfloat16" else 3
-
-
 def _padded(size: int) -> int:
     return -(-size // TILE) * TILE
 
@@ -78,7 +66,7 @@ def _terms(problem: Problem) -> int:
 
 def _bytes_on_chip(problem: Problem, width: int) -> int:
     """Of the kernel of the three that needs most."""
-    depth, terms, number = _padded(problem.key) + _padded(problem.value), _terms(problem), 2 * _parts(problem)
+    depth, terms, number = _padded(problem.key) + _padded(problem.value), _terms(problem), 2 * parts(problem)
     column, table = 4 * STAGES * terms * TILE, 4 * terms * TILE * width
     targets = number * (TILE + STAGES * width) * depth + STAGES * table + 2 * column + 4 * TILE * depth // 2
     sources = number * ((STAGES * TILE + width) * depth + 2 * TILE * width) + table + column + 4 * depth * width
@@ -103,30 +91,26 @@ def _cost(problem: Problem, settings: KernelSeparable, target: Target) -> Candid
     )
 
 
-def _scans(problem: Problem) -> int:
-    return problem.batch * problem.heads * shared_passes(problem)
-
-
 def _tables_bytes(problem: Problem, grid: GridTiles) -> int:
     """Of the tables as tiles."""
     within = grid.sources * grid.blocks * grid.width**2
-    return 4 * _scans(problem) * _terms(problem) * (within + grid.lines * grid.targets * TILE)
+    return 4 * attended(problem) * _terms(problem) * (within + grid.lines * grid.targets * TILE)
 
 
 def _tiles_stage(problem: Problem, grid: GridTiles) -> tuple[Stage, int]:
     """Laying inputs and tables out as tiles, and the bytes that these hold."""
     depth = _padded(problem.key) + _padded(problem.value)
     nodes = grid.targets * TILE + grid.sources * grid.width
-    held = _scans(problem) * nodes * depth * 2 * _parts(problem) + _tables_bytes(problem, grid)
+    held = attended(problem) * nodes * depth * 2 * parts(problem) + _tables_bytes(problem, grid)
     return Stage("tiles", "vector", held // 4, 2 * held), held
 
 
 def _attention(problem: Problem, grid: GridTiles) -> Stage:
     """Every tile of targets with every one of sources: products of all parts, and what is fetched for it."""
-    depth, terms, parts = _padded(problem.key) + _padded(problem.value), _terms(problem), _parts(problem)
-    tiles = _scans(problem) * grid.targets * grid.sources
-    products = parts * (parts + 1) // 2
-    fetched = grid.width * depth * 2 * parts + 4 * terms * TILE * (grid.width + 1)
+    depth, terms, numbers = _padded(problem.key) + _padded(problem.value), _terms(problem), 2 * parts(problem)
+    tiles = attended(problem) * grid.targets * grid.sources
+    products = products_of_parts(problem)
+    fetched = grid.width * depth * numbers + 4 * terms * TILE * (grid.width + 1)
     return Stage("attention on chip", "matmul", tiles * TILE * grid.width * 2 * depth * products, tiles * fetched)
 
 
