@@ -93,9 +93,9 @@ class GraphScan:
 
     def tables_of(self, shares: Shares) -> CompiledScan:
         """The scans on all shares, with tables of numpy."""
-        compilation = self._at(shares.batches[0]).compilation
         for each in shares.batches:
             self._refuse(each)
+        compilation = self._compiled(shares.batches[0]).compilation
         tables = [replace(compilation.program, dag=each.dag).tables for each in shares.batches]
         return CompiledScan(jax.tree.map(lambda *each: np.stack(each), *tables), compilation)
 
@@ -108,14 +108,21 @@ class GraphScan:
 
     def _at(self, graph_batch: Batch) -> CompiledScan:
         self._refuse(graph_batch)
+        known, scan = graph_batch.room in self.compiled, self._compiled(graph_batch)
+        if not known:
+            return scan
+        tables = replace(scan.compilation.program, dag=graph_batch.dag).tables
+        return CompiledScan(on_device(tables), scan.compilation)
+
+    def _compiled(self, graph_batch: Batch) -> CompiledScan:
+        """The scan on the first batch of this shape, which may be another one."""
         known = self.compiled.get(graph_batch.room)
         CACHE.info(
             "%s for %r: %s", self.scan.name, graph_batch.room, "not compiled yet" if known is None else "compiled before"
         )
         if known is None:
             return self.compiled.setdefault(graph_batch.room, compile_scan(self.scan, self.call, self.request, graph_batch))
-        tables = replace(known.compilation.program, dag=graph_batch.dag).tables
-        return CompiledScan(on_device(tables), known.compilation)
+        return known
 
     def export(
         self,
