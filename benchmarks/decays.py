@@ -123,13 +123,14 @@ class Row:
 # --- plain scans -----------------------------------------------------------------------------------------------------
 
 
-def _scanned(step: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
-    """`step(state, *arrays of a node) -> (state, read)` for every node, from a state of zeros `(head, key, value)`."""
+def _scanned(step: Callable[..., Any], arrays: tuple[Any, ...], dtype: Any = None) -> Any:
+    """`step(state, *arrays of a node) -> (state, read)` for every node, from a state of zeros `(head, key, value)` of the
+    queries' data type, or of another."""
     import jax.numpy as jnp
     from jax import lax
 
     q, _, v = arrays[:3]
-    zeros = jnp.zeros((*q.shape[1:], v.shape[-1]), q.dtype)
+    zeros = jnp.zeros((*q.shape[1:], v.shape[-1]), q.dtype if dtype is None else dtype)
     return lax.scan(lambda state, at: step(state, *at), zeros, arrays)[1]
 
 
@@ -203,9 +204,8 @@ def plain_turning(q: Any, k: Any, v: Any, leaves: Mapping[str, Any]) -> Any:
         return turn[..., None] * state + source[:, None, None] * written, read
 
     radius, angle = jax.nn.sigmoid(leaves["transition"]), leaves["transition.2"]
-    turns, zeros = radius * jnp.exp(1j * angle), jnp.zeros((*q.shape[1:], v.shape[-1]), jnp.result_type(q, 1j))
-    arrays = (q, k, v, 1 - jax.nn.sigmoid(leaves["source"]), turns)
-    return jax.lax.scan(lambda state, at: step(state, *at), zeros, arrays)[1]
+    turns = radius * jnp.exp(1j * angle)
+    return _scanned(step, (q, k, v, 1 - jax.nn.sigmoid(leaves["source"]), turns), turns.dtype)
 
 
 def _lengths(name: str, spec: str, plain: Plain) -> tuple[Case, ...]:

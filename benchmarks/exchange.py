@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
@@ -214,4 +213,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(start(main, "benchmarks.exchange"))
+    start(main, "benchmarks.exchange")

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, NoReturn, cast
 
 import jax
@@ -111,7 +112,7 @@ def _signs_of_life(process: int, processes: int) -> None:
     client: Any = cast(Any, multihost_utils).distributed.global_state.client  # which has no public name
     others = [number for number in range(processes) if number != process]
     heard: dict[int, tuple[str | None, float]] = {}
-    for beat in range(1 << 62):
+    for beat in count():
         now = time.monotonic()
         try:
             client.key_value_set(f"stmlang/alive/{process}", str(beat), allow_overwrite=True)
