@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from stmlang.draw.picture import STYLE
+from stmlang.draw.picture import saved
 
 COLOURS = ("#0b6e99", "#b3541e", "#7a8b2f", "#8c3b6d", "#c9a227", "#5b6670")
 """One for each model, in their order."""
@@ -15,11 +14,4 @@ COLOURS = ("#0b6e99", "#b3541e", "#7a8b2f", "#8c3b6d", "#c9a227", "#5b6670")
 
 def svg(draw: Callable[[Figure], None], width: float, height: float) -> str:
     """What `draw` puts on a figure of so many inches."""
-    import matplotlib
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+    return saved(draw, width, height, "svg", "white").decode()

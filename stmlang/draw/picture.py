@@ -32,6 +32,8 @@ STYLE: dict[Any, Any] = {
 }
 DOTS = 160
 """Pixels of a PNG to an inch."""
+PLACES = 6
+"""Decimals of places in a figure, which is 1 wide and high."""
 GAP = 0.35
 """Inches above each of several pictures in one file, where its title stands."""
 PAGE = """<!doctype html>
@@ -117,7 +119,7 @@ def cannot_draw(message: str, help: str) -> SpecError:
 
 def svg(draw: Callable[[Any], None], width: float, height: float) -> str:
     """What `draw` puts on a figure of so many inches, as an element to stand in a page."""
-    text = _saved(draw, width, height, "svg").decode()
+    text = saved(draw, width, height, "svg").decode()
     return text[text.index("<svg") :]
 
 
@@ -140,17 +142,32 @@ def _together(pictures: Sequence[Picture], kind: str) -> bytes:
             place.suptitle(picture.title, fontsize=10, fontweight="bold", x=0.01, ha="left")
             picture.draw(place)
 
-    return _saved(draw, max(picture.width for picture in pictures), sum(heights), kind, "white")
+    return saved(draw, max(picture.width for picture in pictures), sum(heights), kind, "white")
 
 
-def _saved(draw: Callable[[Any], None], width: float, height: float, kind: str, ground: str = "none") -> bytes:
+def saved(draw: Callable[[Any], None], width: float, height: float, kind: str, ground: str = "none") -> bytes:
+    """What `draw` puts on a figure of so many inches, as the content of a file of this kind (`svg`, `png`)."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained", facecolor=ground)
         draw(figure)
+        _settle(figure)
         buffer = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         figure.savefig(buffer, format=kind, dpi=DOTS, metadata=metadata, facecolor=ground)
     return buffer.getvalue()
+
+
+def _settle(figure: Any) -> None:
+    """Lay the figure out, once, to so many decimals. The last bits of what the solver of the layout finds differ from run to
+    run, and clipping paths are named after all bits."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for part in figure.subfigs:
+        part.bbox_relative.set_points(part.bbox_relative.get_points().round(PLACES))
+    for axes in figure.axes:
+        axes.set_position(tuple(round(place, PLACES) for place in axes.get_position(original=True).bounds))
+    for text in (text for part in (figure, *figure.subfigs) for text in part.texts):
+        text.set_position(tuple(round(place, PLACES) for place in text.get_position()))

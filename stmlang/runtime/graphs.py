@@ -22,7 +22,7 @@ from stmlang.graph.shares import Shares
 from stmlang.log import CACHE
 from stmlang.runtime.artifact import Part, graph_part, platforms_of, require_apart, require_writable, write_parts
 from stmlang.runtime.attributes import missing, only_compiled
-from stmlang.runtime.compilation import on_device
+from stmlang.runtime.compilation import Compilation, on_device
 from stmlang.runtime.compiled import CompiledScan, compile_scan
 from stmlang.runtime.options import file_path
 from stmlang.runtime.recipes import Recipe, probe_of
@@ -96,7 +96,7 @@ class GraphScan:
         for each in shares.batches:
             self._refuse(each)
         compilation = self._compiled(shares.batches[0]).compilation
-        tables = [replace(compilation.program, dag=each.dag).tables for each in shares.batches]
+        tables = [tables_on(compilation, each) for each in shares.batches]
         return CompiledScan(jax.tree.map(lambda *each: np.stack(each), *tables), compilation)
 
     def _refuse(self, graphs: Batch) -> None:
@@ -111,8 +111,7 @@ class GraphScan:
         known, scan = graph_batch.room in self.compiled, self._compiled(graph_batch)
         if not known:
             return scan
-        tables = replace(scan.compilation.program, dag=graph_batch.dag).tables
-        return CompiledScan(on_device(tables), scan.compilation)
+        return CompiledScan(on_device(tables_on(scan.compilation, graph_batch)), scan.compilation)
 
     def _compiled(self, graph_batch: Batch) -> CompiledScan:
         """The scan on the first batch of this shape, which may be another one."""
@@ -182,6 +181,11 @@ class GraphScan:
         what = f"scan `{on.scan.name}`" if isinstance(on, CompiledScan) else type(on).__name__
         help = "give what `at` of the layer's own scan returns: `layer(x, on=layer.op.at(batch))`"
         raise call_error("STM5202", f"`on` is {what}, and no graphs for scan `{self.scan.name}`", help=help)
+
+
+def tables_on(compilation: Compilation, graph_batch: Batch) -> Any:
+    """The tables of a compiled program for another batch of the shape that it was compiled for, as arrays of numpy."""
+    return replace(compilation.program, dag=graph_batch.dag).tables
 
 
 def write_graphs(path: Path, parts: Sequence[Part]) -> None:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import stmlang
 from stmlang.check import load
@@ -61,6 +62,18 @@ def test_every_topology_has_pictures(name: str) -> None:
 
 def test_the_same_spec_gives_the_same_bytes() -> None:
     assert rendered(drawn("image"), ".svg") == rendered(drawn("image"), ".svg")
+
+
+def test_the_last_bits_of_a_layout_do_not_change_the_bytes() -> None:
+    def drawing(left: float) -> str:
+        def draw(figure: Figure) -> None:
+            figure.set_layout_engine("none")
+            figure.add_axes((left, 0.25, 0.5, 0.5)).plot([0, 1], [0, 1])
+
+        return svg(draw, 3, 2)
+
+    assert drawing(0.3) == drawing(0.3 + 1e-15)
+    assert drawing(0.3) != drawing(0.31)
 
 
 def test_what_stands_in_them() -> None:

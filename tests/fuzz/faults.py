@@ -321,7 +321,7 @@ def as_they_come(_: Any) -> Any:
 
 
 def tables_of_the_first(_: Any) -> Any:
-    return lambda scan, _: scan
+    return lambda compilation, _: compilation.program.tables
 
 
 def frobenius(_: Any) -> Any:
@@ -371,7 +371,7 @@ FAULTS = (
     Fault("open edges in the order in which blocks meet them", merge_tree, "_positions", as_they_come, GRAPH, "parallel"),
     Fault("gates of the first direction for all", operands, "_oriented", gates_of_the_first, DIRECTED, "recurrent"),
     Fault("the first of a batch for all", adjoint, "in_front", first_for_all, CHAIN, "linear", {"chunk": 3}),
-    Fault("tables of the first graphs for all that take their room", graphs, "rebuilt", tables_of_the_first, TWO, "recurrent"),
+    Fault("tables of the first graphs for all of their room", graphs, "tables_on", tables_of_the_first, TWO, "recurrent"),
     Fault(
         "scores scaled by the largest query of all nodes", adapters, "masked_attention", scaled_by_the_largest, GRID, "parallel"
     ),
