@@ -62,6 +62,9 @@ FORWARD = {
     "chain/gated_deltanet": "walk",
     "chain/deltaproduct": "walk",
     "plstm/volume_tracking": "recurrent",
+    "plstm/dag_tracking": "parallel",
+    "plstm/dag_p": "parallel",
+    "plstm/dag_d": "parallel",
 }
 """What may be chosen instead where only the result is asked for: the two take about as long, or the loop over nodes takes less
 where there are few heads (GLA of 1,024 nodes, 3 heads of 64: 3.1 ms, in chunks 6.8; DeltaNet: 3.4 and 5.4)."""
