@@ -73,14 +73,17 @@ class Rounding(Evaluator):
         self.exact = exact.values
         self.terms: Floats = np.zeros(())
         """Of the expression that is being evaluated, the size of what its derivative is made of."""
+        self.partial: Floats = np.zeros(())
+        """Of the same, the size of what is rounded before the value itself is: of partial sums."""
 
     def evaluate(self, expr: Expr) -> Value:
         """The value of an expression, moved; numbers that are written out or counted are exact."""
         value = super().evaluate(expr)
         terms, self.terms = self.terms, np.zeros(())
+        partial, self.partial = self.partial, np.zeros(())
         if isinstance(expr, Number | Degree | Neighbour):
             return value
-        return replace(value, array=moved(value.array, self.exact[id(expr)], terms, self.way))
+        return replace(value, array=moved(value.array, self.exact[id(expr)], partial, terms, self.way))
 
     def applied(self, function: Function, arguments: list[Floats]) -> Floats:
         """Saturating functions: their derivatives cancel."""
@@ -100,7 +103,8 @@ class Rounding(Evaluator):
         return super().applied(function, arguments)
 
     def added(self, negative: list[bool], terms: list[Floats]) -> Floats:
-        """Derivatives of terms may cancel."""
+        """Derivatives of terms may cancel, and of more than two so may partial sums."""
+        self.partial = sum((np.abs(term.real) for term in terms), np.zeros(())) if len(terms) > 2 else np.zeros(())
         self.terms = sum((np.abs(term.imag) for term in terms), np.zeros(())) if len(terms) > 1 else np.zeros(())
         return super().added(negative, terms)
 
@@ -135,7 +139,11 @@ class Rounding(Evaluator):
         return super().normed(matrices)
 
     def reduced(self, kind: Reduction, array: Floats, groups: Groups) -> Floats:
-        """The derivatives of what a group adds up may cancel."""
+        """The derivatives of what a group adds up may cancel, and of more than two numbers so may partial sums."""
+        if kind != "max":
+            several = groups.fold(np.add, np.where(array.real == 0, 0.0, 1.0), 0.0) > 2
+            self.partial = np.where(several, super().reduced(kind, np.abs(array.real), groups), 0.0)
+            self.partial = self.partial if groups.group is not None else np.squeeze(self.partial, groups.axis)
         size = super().reduced(kind, array.real + 1j * np.abs(array.imag), groups).imag
         self.terms = size if groups.group is not None else np.squeeze(size, groups.axis)
         return super().reduced(kind, array, groups)
@@ -181,11 +189,12 @@ class Flushed(Evaluator):
         return replace(value, array=real + 1j * value.array.imag if np.iscomplexobj(value.array) else real)
 
 
-def moved(array: Floats, exact: Floats, terms: Floats, way: int) -> Floats:
-    """Every number times `1 + STEP` or `1 - STEP`, away from the exact one; its derivative by `STEP` times its own size and
-    that of its terms, likewise. Where there is nothing to go away from, the number's own bits decide."""
+def moved(array: Floats, exact: Floats, partial: Floats, terms: Floats, way: int) -> Floats:
+    """Every number by `STEP` times its own size or that of the partial sums that it was made of, away from the exact one; its
+    derivative by `STEP` times its own size and that of its terms, likewise. Where there is nothing to go away from, the
+    number's own bits decide."""
     bits = upwards(array.real, way)
-    real = _away(array.real, exact.real, np.abs(array.real), bits)
+    real = _away(array.real, exact.real, np.maximum(np.abs(array.real), partial), bits)
     if not np.iscomplexobj(array):
         return real
     bits = np.where(array.imag == 0, bits, upwards(array.imag, way))
