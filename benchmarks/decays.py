@@ -5,18 +5,22 @@
 
 A row is a scan as the planner runs it, and what it is compared with, in turns in one process, forward alone or with all
 gradients; seconds are medians, the ratio is the median of turns. A plain scan evaluates the same gates from the same leaves,
-and is asserted to give the same result.
+and is asserted to give the same result. Written to build/bench/decays.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, cast
 
+from benchmarks.compile_time import machine
 from stmlang.ending import start
+from stmlang.source.writing import written_whole
 
 Mode = Literal["inference", "training"]
 PASSES: dict[Mode, str] = {"inference": "forward", "training": "forward+backward"}
@@ -330,6 +334,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decays", description="Elementwise decays and plain scans.")
+    parser.add_argument("--out", type=Path, default=Path("build/bench/decays.json"), help="file to write")
     parser.add_argument("--only", default="", help="measure the rows whose names contain this")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="samples of each program")
     options = parser.parse_args(arguments)
@@ -340,6 +345,10 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"measuring {case.name}, {PASSES[mode]}", file=sys.stderr, flush=True)
                 rows.append(measure(case, mode, options.repeats))
     show(rows)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(options.out) as file:
+        file.write(json.dumps({"machine": machine(), "rows": [vars(row) for row in rows]}, indent=2).encode() + b"\n")
+    print(f"wrote {options.out}")
     return 0
 
 
