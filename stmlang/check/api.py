@@ -9,32 +9,22 @@ from pathlib import Path
 from stmlang.check.definitions import check_definitions
 from stmlang.check.inline_graphs import Graphs
 from stmlang.check.modules import Loader, Module, Reader
+from stmlang.check.opening import Spec, open_spec
 from stmlang.check.problems import Problems, listed
 from stmlang.check.scans import ScanChecker
-from stmlang.check.search_path import STANDARD, Place, library, library_specs, place_of, search_folders
+from stmlang.check.search_path import place_of, search_folders
 from stmlang.check.sizes import Settings
 from stmlang.check.typing.scope import Budget
 from stmlang.log import COMPILE, timed
 from stmlang.scan.scan import Scan
 from stmlang.scan.topology import FromFile, Product
 from stmlang.source.diagnostic import Diagnostic, Severity, SpecError
-from stmlang.source.reading import from_text, read
+from stmlang.source.reading import read
 from stmlang.source.span import SourceFile
-from stmlang.source.suggest import nearest
 from stmlang.syntax import tree
 from stmlang.syntax.parser import Parsed, parse_all
 
 Values = Mapping[str, int | float]
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A text, the scan of it that is meant (None: the last), and where it may read files from."""
-
-    source: SourceFile
-    scan: str | None
-    place: Place
-    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -84,40 +74,6 @@ def _sound(examined: Examined) -> Scan:
     if examined.scan is None or examined.failed:
         raise SpecError([diagnostic for diagnostic in examined.diagnostics if diagnostic.severity is Severity.ERROR])
     return examined.scan
-
-
-# --- which text
-
-
-def open_spec(spec: str | Path, scan: str | None = None) -> Spec:
-    """The text that a spec names. A string with a line end or a `{` is a text; one that starts with `std:` is a file of the
-    library; anything else is a path, with `:NAME` behind it if one scan of the file is meant.
-
-    Raises SpecError if there is no such text.
-    """
-    if isinstance(spec, str) and any(mark in spec for mark in "\n\r{"):
-        return Spec(from_text(spec), scan, place_of(Path()))
-    name = str(spec)
-    standard = isinstance(spec, str) and name.startswith(f"{STANDARD}:")
-    base, colon, tail = name.removeprefix(f"{STANDARD}:").rpartition(":") if standard else name.rpartition(":")
-    if colon and tail.isidentifier() and (standard or base.endswith(".stm")):
-        name, scan = (f"{STANDARD}:{base}" if standard else base), scan or tail
-    if standard:
-        return _library_spec(name, scan)
-    path = Path(name)
-    return Spec(read(path), scan, place_of(path.parent), path)
-
-
-def _library_spec(name: str, scan: str | None) -> Spec:
-    relative = name.removeprefix(f"{STANDARD}:").removesuffix(".stm")
-    known = library_specs()
-    if relative not in known:
-        near = nearest(relative, known)
-        note = f"the library holds {listed(f'{STANDARD}:{other}' for other in known)}"
-        help = None if near is None else f"did you mean `{STANDARD}:{near}`?"
-        raise SpecError([Diagnostic("STM1036", f"the library has no `{name}`", None, (note,), help)])
-    path = library() / f"{relative}.stm"
-    return Spec(read(path, f"{STANDARD}:{relative}"), scan, Place(path.parent, library()), path)
 
 
 # --- all of it

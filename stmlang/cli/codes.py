@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
-import shutil
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -87,7 +84,6 @@ def diagnosed(case: Case) -> tuple[Diagnostic, ...]:
     """Everything that is said about a case until it could be planned."""
     from stmlang.check import Spec, examine
     from stmlang.check.search_path import place_of
-    from stmlang.facts import analyse
     from stmlang.source.reading import from_text
 
     with _folder(case) as folder:
@@ -96,6 +92,8 @@ def diagnosed(case: Case) -> tuple[Diagnostic, ...]:
             examined = examine(spec, case.settings, library_file=False)
             if examined.failed or examined.scan is None:
                 return tuple(_without(diagnostic, folder) for diagnostic in examined.diagnostics)
+            from stmlang.facts import analyse
+
             return (*examined.diagnostics, *analyse(examined.scan).notes)
         except SpecError as error:
             return tuple(_without(diagnostic, folder) for diagnostic in error.diagnostics)
@@ -104,18 +102,23 @@ def diagnosed(case: Case) -> tuple[Diagnostic, ...]:
 @contextmanager
 def _folder(case: Case) -> Generator[Path]:
     """A folder with the other files of a case; without any, one that is not there."""
-    folder = Path(tempfile.gettempdir()).resolve() / f"stmlang-{secrets.token_hex(8)}"
     others = {name: text for name, text in case.files.items() if name != SPEC}
+    name = f"stmlang-{os.urandom(8).hex()}"
+    if not others:
+        yield Path(os.sep, name)
+        return
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.gettempdir()).resolve() / name
     with unfinished(str(folder)):
         try:
-            if others:
-                folder.mkdir(mode=0o700)
+            folder.mkdir(mode=0o700)
             for name, text in others.items():
                 (folder / name).write_text(text, encoding="utf-8")
             yield folder
         finally:
-            if others:
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _without(diagnostic: Diagnostic, folder: Path) -> Diagnostic:

@@ -1,6 +1,13 @@
-"""Graphs on the host: one of them, made of what people have, and several side by side."""
+"""Graphs on the host: one of them, made of what people have, and several side by side.
 
-from stmlang.graph import multitree, readers
+`readers`, `multitree` and data sets are imported when they are first used: what checks or plans a spec reads no file of graphs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from stmlang.graph.batch import Batch, Bucket, batch
 from stmlang.graph.convert import (
     Converted,
@@ -14,9 +21,12 @@ from stmlang.graph.convert import (
     from_sparse,
 )
 from stmlang.graph.dag import DAG
-from stmlang.graph.dataset import GraphSet, tudataset
 from stmlang.graph.orient import Order
 from stmlang.graph.shares import Shares, shares
+
+if TYPE_CHECKING:
+    from stmlang.graph import multitree, readers
+    from stmlang.graph.dataset import GraphSet, tudataset
 
 __all__ = [
     "DAG",
@@ -40,3 +50,15 @@ __all__ = [
     "shares",
     "tudataset",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("multitree", "readers"):
+        return import_module(f"stmlang.graph.{name}")
+    if name in ("GraphSet", "tudataset"):
+        return getattr(import_module("stmlang.graph.dataset"), name)
+    raise AttributeError(f"module 'stmlang.graph' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

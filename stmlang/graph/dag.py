@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -53,6 +52,8 @@ class DAG:
     @cached_property
     def digest(self) -> bytes:
         """The same for two graphs that differ in nothing but the names of their nodes, and else another."""
+        from hashlib import blake2b  # OpenSSL with it, for which a check would wait and never ask
+
         hashed = blake2b(repr((self.node_shape, self.ports, self.regular, self.spare_line_edges)).encode(), digest_size=16)
         if self.regular is None:
             for array in (self.tail, self.head, self.port):

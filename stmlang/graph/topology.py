@@ -9,7 +9,6 @@ import numpy as np
 
 from stmlang.graph.build import complete_tree, product_dag, ragged_dag, refuse_large_product, regular_dag
 from stmlang.graph.dag import DAG
-from stmlang.graph.readers.read import read_graph
 from stmlang.scan.topology import CompleteTree, FromFile, Product, Regular, Runtime, Static, Topology, ports
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import Span
@@ -31,6 +30,8 @@ def dag_of(topology: Topology) -> DAG:
         case CompleteTree(arity=arity, depth=depth, span=span):
             return complete_tree(_bound("arity", arity, span), _bound("depth", depth, span), span)
         case FromFile(path=path, format=format_name, tree=tree, span=span):
+            from stmlang.graph.readers.read import read_graph  # a dozen files, of use to those who have such a file
+
             return read_graph(path, format_name, tree, span)
         case Runtime(span=span):
             raise SpecError([_given_at_run_time(span)])

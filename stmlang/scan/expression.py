@@ -67,6 +67,8 @@ as far off as that. It is the same for all data types, so that all of them leave
 
 @dataclass(frozen=True, slots=True)
 class Number:
+    """A number."""
+
     value: float
     span: Span = field(compare=False, repr=False)
 
@@ -121,6 +123,8 @@ class GateRef:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
+    """A built-in function of its arguments."""
+
     function: Function
     arguments: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
@@ -144,6 +148,8 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Power:
+    """`base ^ exponent`."""
+
     base: Expr
     exponent: Expr
     span: Span = field(compare=False, repr=False)

@@ -32,6 +32,8 @@ _NEVER_IN_LISTS = frozenset({"LBRACE", "RBRACE", "$END"})
 
 @dataclass
 class _Open:
+    """A bracket that is open, and what has been seen in it."""
+
     token: Token
     graph: bool
     nested: int = 0  # minus signs and powers since the last operator that does not nest

@@ -12,7 +12,6 @@ from typing import Any, cast
 from stmlang.source.diagnostic import Diagnostic, SpecError
 from stmlang.source.span import SourceFile
 from stmlang.syntax import table, tree
-from stmlang.syntax.blame import blame
 from stmlang.syntax.build import BUILDERS
 from stmlang.syntax.layout import Layout
 from stmlang.syntax.lexer import MAX_ERRORS, Token, lex
@@ -94,6 +93,8 @@ class _Automaton:
                 at += 1
                 continue
             if token.kind != "BROKEN":
+                from stmlang.syntax.blame import blame  # six files, for texts that are wrong
+
                 diagnostic = blame(self._source, self._tokens, at, self._expected(), len(self._marks) > 1)
                 if diagnostic.code != OUTSIDE or not self._goes_on(at):
                     self.diagnostics.append(diagnostic)

@@ -13,6 +13,8 @@ from stmlang.source.span import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class Name:
+    """A word where it stands."""
+
     text: str
     span: Span
 
@@ -22,6 +24,8 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Number:
+    """A literal."""
+
     value: float
     span: Span
 
@@ -72,6 +76,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """`function(arguments)`."""
+
     function: Name
     arguments: tuple[Argument, ...]
     span: Span
@@ -79,6 +85,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Negate:
+    """`-operand`."""
+
     operand: Expression
     span: Span
 
@@ -184,12 +192,16 @@ class TopologyFile:
 
 @dataclass(frozen=True, slots=True)
 class TopologyName:
+    """A topology that a `topology` item names."""
+
     name: Name
     span: Span
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyProduct:
+    """`chain(time) * grid(rows, cols)`."""
+
     factors: tuple[TopologyExpression, ...]
     span: Span
 
@@ -226,6 +238,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class TopologyItem:
+    """`topology name = value`."""
+
     name: Name
     value: TopologyExpression
     span: Span
@@ -252,6 +266,8 @@ class UseItem:
 
 @dataclass(frozen=True, slots=True)
 class ScanItem:
+    """`scan name(parameters) on topology { body }`."""
+
     name: Name
     parameters: tuple[SizeParameter, ...]
     topology: TopologyExpression
@@ -273,6 +289,8 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """A whole text."""
+
     source: SourceFile
     items: tuple[Item, ...]
     comments: tuple[Comment, ...]

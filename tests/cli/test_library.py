@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import stmlang as package
-from stmlang.check import library, library_specs
+from stmlang.check import examine, library, library_specs, open_spec
+from stmlang.scan.topology import kind_of
 
 TEXT = "scan s(heads = 1, key = 2, value = 2) on chain(t) {\n    source     = sigmoid(linear(x))\n    transition = 0.5\n}\n"
 
@@ -22,6 +23,14 @@ def test_list(stmlang):
     assert [entry["spec"] for entry in found["specs"]] == [f"std:{name}" for name in library_specs()]
     assert all(entry["what"] for entry in found["specs"])
     assert {entry["topology"] for entry in found["specs"]} == {None, "chain", "grid", "tree", "dag"}
+
+
+def test_the_list_says_what_the_checker_would(stmlang):
+    """Specs are listed without being checked."""
+    for entry in json.loads(stmlang("list", "--json").out)["specs"]:
+        scan = examine(open_spec(entry["spec"])).scan
+        assert entry["scan"] == (scan and scan.name)
+        assert entry["topology"] == (scan and kind_of(scan.topology))
 
 
 def test_show(stmlang):

@@ -196,11 +196,17 @@ heavy = {"jax", "jaxlib", "jaxtyping", "equinox", "optax", "scipy", "networkx", 
 print("modules", len(sys.modules), sorted(heavy), file=sys.stderr)
 sys.exit(status)
 """
-PLAIN, WITH_FACTS, WITH_PLAN = 240, 415, 540
-"""Modules that a command may import: one that reads texts, one that needs numpy, one that plans."""
+PLAIN, WITH_CHECKER, WITH_FACTS, WITH_PLAN = 165, 230, 380, 515
+"""Modules that a command may import: one that reads texts, one that checks them, one that needs numpy, one that plans."""
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["check", "--help"], ["new", "demo"], ["fmt", "demo.stm"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["--help"], ["--version"], ["check", "--help"], ["new", "demo"], ["fmt", "demo.stm"]),
+        *(["list"], ["show", "std:chain/gla"], ["explain", "STM2001"]),
+    ],
+)
 def test_fast_commands_import_nothing_heavy(tmp_path, arguments):
     (tmp_path / "demo.stm").write_text("scan a on chain(t) { source = 1; transition = 1 }\n") if arguments[0] == "fmt" else None
     result = run_process(*arguments, code=LIGHT, cwd=tmp_path)
@@ -210,15 +216,17 @@ def test_fast_commands_import_nothing_heavy(tmp_path, arguments):
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [
-        (["--version"], PLAIN),
         (["fmt", "--check", "demo.stm"], PLAIN),
         (["list"], PLAIN),
         (["show", "std:chain/gla"], PLAIN),
         (["new", "other"], PLAIN),
-        (["explain", "demo.stm", "--emit", "scan"], PLAIN),
         (["lsp", "--help"], PLAIN),
         (["inspect", "--help"], PLAIN),
-        (["explain", "STM2023"], WITH_FACTS),
+        (["--version"], WITH_CHECKER),
+        (["completion", "bash"], WITH_CHECKER),
+        (["new", "other", "--project"], WITH_CHECKER),
+        (["explain", "demo.stm", "--emit", "scan"], WITH_CHECKER),
+        (["explain", "STM2023"], WITH_CHECKER),
         (["check", "demo.stm"], WITH_FACTS),
         (["explain", "demo.stm", "--emit", "facts"], WITH_FACTS),
         (["explain", "demo.stm", "--set", "t=9", "--target", "cpu"], WITH_PLAN),

@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from stmlang.check import examine, library_specs, open_spec
-from stmlang.check.api import Spec
+from stmlang.check import Spec, examine, library_specs, open_spec
 from stmlang.check.search_path import place_of
 from stmlang.scan.scan import Scan
 from stmlang.scan.sizes import unbound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -14,8 +14,10 @@ from stmlang.graph.convert.libraries import is_networkx, is_sparse, of_networkx,
 from stmlang.graph.convert.pairs import of_pairs
 from stmlang.graph.dag import DAG
 from stmlang.graph.orient import Order
-from stmlang.graph.readers.tudataset import UndirectedGraph
 from stmlang.graph.refusal import kind_of, refusal
+
+if TYPE_CHECKING:
+    from stmlang.graph.readers.tudataset import UndirectedGraph
 
 
 class Orientation(TypedDict, total=False):
@@ -64,6 +66,8 @@ def convert(graph: Any, *, nodes: Any = None, listing: Listing | None = None, **
 
 def _holder(graph: Any, listing: Listing | None) -> Callable[[], GivenGraph] | None:
     """How a graph of a library is read; None for what may be a list of edges."""
+    from stmlang.graph.readers.tudataset import UndirectedGraph
+
     if is_networkx(graph):
         return lambda: of_networkx(graph, listing)
     if is_sparse(graph):
