@@ -22,7 +22,7 @@ from docs.site import build, errors, gallery, pypi
 from docs.site.links import relinked
 from docs.site.notebooks import notebook
 from docs.site.playground import pack
-from stmlang.cli.main import COMMANDS, main
+from stmlang.cli.main import main
 from stmlang.source.codes import CODES
 
 PAGES = Path(__file__).parents[2] / "docs" / "site" / "pages"
@@ -122,14 +122,6 @@ def run_console(text: str, capsys: pytest.CaptureFixture[str]) -> None:
         else:
             assert not line.startswith("$")
             assert line == "..." or line.rstrip() in printed, line
-
-
-def test_commands_of_workflows_and_hooks_exist() -> None:
-    text = (PAGES / "how-to" / "automation.md").read_text(encoding="utf-8")
-    hooks = yaml.safe_load((build.ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-    commands = re.findall(r"(?:run|entry): stmlang (\w+)", text) + [hook["entry"].split()[1] for hook in hooks]
-    assert set(commands) <= set(COMMANDS)
-    assert {hook["id"] for hook in hooks} == set(re.findall(r"id: (stmlang-\w+)", text))
 
 
 # --- what is made ----------------------------------------------------------------------------------------------------
