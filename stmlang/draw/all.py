@@ -11,7 +11,7 @@ from stmlang.draw.gates import gates_picture
 from stmlang.draw.names import What
 from stmlang.draw.picture import Picture, Pictures, cannot_draw
 from stmlang.draw.plan import memory_picture, plan_picture
-from stmlang.draw.receptive import MOST, receptive_picture
+from stmlang.draw.receptive import receptive_picture, too_many
 from stmlang.draw.topology import topology_picture
 from stmlang.facts import Facts
 from stmlang.graph.dag import DAG
@@ -31,8 +31,8 @@ def pictures_of(
     leaves: Mapping[str, np.ndarray] | None = None,
 ) -> Pictures:
     """The pictures that are asked for. Of `all` those that there are: without a graph, which comes at run time, there is no
-    receptive field and no plan, and of a graph of more than `MOST` nodes no receptive field. Raises SpecError (STM5213)
-    where a single one that was asked for cannot be drawn."""
+    receptive field and no plan, and where too many nodes read of the one in the middle (`too_many`) no receptive
+    field. Raises SpecError (STM5213) where a single one that was asked for, or the field of a `node`, cannot be drawn."""
     scan = facts.scan
     drawn: list[Picture] = []
     every = what == "all"
@@ -40,7 +40,7 @@ def pictures_of(
         drawn.append(topology_picture(scan, dag))
     if every or what == "gates":
         drawn.append(gates_picture(facts))
-    if what == "receptive" or (every and dag is not None and 0 < dag.node_count <= MOST):
+    if what == "receptive" or (every and dag is not None and (node is not None or too_many(scan, dag, None) is None)):
         drawn.append(receptive_picture(scan, _known(dag, "receptive field", scan), node, leaves))
     if what == "plan" or (every and plan is not None):
         drawn.append(plan_picture(_known(plan, "plan", scan)))

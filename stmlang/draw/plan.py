@@ -76,8 +76,8 @@ def _bars(axis: Any, entries: Sequence[Ranked], plan: Plan, limit: float, colors
         left = 0.0
         for time in entry.estimate.times:
             length = min(time.total, limit - left)
-            if length <= 0:
-                break
+            if length <= 0:  # a stage that costs nothing, or one behind the cut
+                continue
             name = time.stage.name
             axis.barh(place, 1e3 * length, 0.7, 1e3 * left, color=colors.get(name, PALE), edgecolor="white", linewidth=0.4)
             left += length

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from stmlang.draw.picture import ACCENT, MARK, PALE, Picture, cannot_draw
 from stmlang.draw.places import MOST_NODES, layered_places, senses_text
+from stmlang.draw.reach import part, reached
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels, topological_order
 from stmlang.graph.shapes import key_shape, leaf_shape, leaf_sites, query_shape, value_shape
@@ -23,7 +24,9 @@ from stmlang.oracle.steps import written_out
 from stmlang.scan.scan import Leaf, Scan
 
 MOST = 20_000
-"""Nodes of a graph that is gone through node by node, at most."""
+"""Nodes that read of the one that writes, at most: they are gone through one by one."""
+MOST_AROUND = 1_000_000
+"""Nodes of the whole graph, at most: gates are evaluated on all of it."""
 FLOOR = 1e-6
 """What is smaller, relative to the largest, is drawn as if it were this. Nodes that are not reached at all stay white."""
 ACROSS = 4
@@ -44,12 +47,15 @@ def strengths(scan: Scan, dag: DAG, source: int, leaves: Mapping[str, np.ndarray
     query[:] = _one_each(key[source], query.shape[1:])
     inputs = (query.reshape(query_shape(scan, dag)), key.reshape(key_shape(scan, dag)), written.reshape(value_shape(scan, dag)))
     arguments: Any = (scan, dag, *inputs, values) if scan.steps == 1 else written_out(scan, dag, *inputs, values)
-    of_steps, chain = arguments[:2]
+    of_steps = arguments[0]
     fields: list[Strength] = []
     for number, gates in enumerate(evaluate_gates(*arguments)):
-        read, _ = run(of_steps, gates, entering_states(of_steps, chain, number, {}), False)
-        size = np.linalg.norm(read.reshape(chain.node_count, -1, read.shape[-1]), axis=-1).mean(axis=-1)
-        fields.append(size.reshape(dag.node_count, scan.steps)[:, -1])
+        nodes = reached(dag, scan.directions[number], source, dag.node_count)
+        near = part(gates, (nodes[:, None] * scan.steps + np.arange(scan.steps)).ravel())
+        read, _ = run(of_steps, near, entering_states(of_steps, near.sites.dag, number, {}), False)
+        size = np.linalg.norm(read.reshape(near.sites.dag.node_count, -1, read.shape[-1]), axis=-1).mean(axis=-1)
+        fields.append(np.zeros(dag.node_count))
+        fields[-1][nodes] = size.reshape(len(nodes), scan.steps)[:, -1]
     return fields
 
 
@@ -81,17 +87,27 @@ def middle(dag: DAG) -> int:
     return int(topological_order(dag)[dag.node_count // 2])
 
 
+def too_many(scan: Scan, dag: DAG, source: int | None) -> str | None:
+    """Why there is no receptive field of a graph, or of one of its nodes: in words, None where there is one."""
+    if not 0 < dag.node_count <= MOST_AROUND:
+        return f"receptive fields are drawn of 1 to {MOST_AROUND:,} nodes, and scan `{scan.name}` has {dag.node_count:,}"
+    node = middle(dag) if source is None else source
+    if any(len(reached(dag, direction, node, MOST)) > MOST for direction in scan.directions):
+        return f"more than {MOST:,} nodes of scan `{scan.name}` read of node {node}, and they are gone through one by one"
+    return None
+
+
 def receptive_picture(
     scan: Scan, dag: DAG, source: int | None = None, leaves: Mapping[str, np.ndarray] | None = None
 ) -> Picture:
     """A panel for each direction; `source` is the number of the node that writes, `middle` where None. Raises SpecError
-    (STM5213) for a graph of more than `MOST` nodes, or without any, and for a node that it does not have."""
-    if not 0 < dag.node_count <= MOST:
-        message = f"receptive fields are drawn of 1 to {MOST:,} nodes, and scan `{scan.name}` has {dag.node_count:,}"
-        raise cannot_draw(message, "draw it at a smaller size")
+    (STM5213) for a graph of more than `MOST_AROUND` nodes, or without any, for a node that it does not have, and for one of
+    which more than `MOST` read in a direction."""
+    if source is not None and not 0 <= source < dag.node_count:
+        raise cannot_draw(f"scan `{scan.name}` has no node {source}", f"nodes are numbered from 0 to {dag.node_count - 1:,}")
+    if (message := too_many(scan, dag, source)) is not None:
+        raise cannot_draw(message, "draw it at a smaller size, or of a node behind which fewer lie: `--node`, `node=`")
     node = middle(dag) if source is None else source
-    if not 0 <= node < dag.node_count:
-        raise cannot_draw(f"scan `{scan.name}` has no node {node}", f"nodes are numbered from 0 to {dag.node_count - 1:,}")
     fields = strengths(scan, dag, node, leaves)
     most = max(float(field.max()) for field in fields) or 1.0
     size = 2.1 if dag.regular is None or len(dag.regular) > 1 else 2.6

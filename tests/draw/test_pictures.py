@@ -9,21 +9,26 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 import stmlang
 from stmlang.check import load
 from stmlang.cli.main import main
 from stmlang.compiler import Call, Request, plan, prepare
+from stmlang.draw import receptive
 from stmlang.draw.all import pictures_of
 from stmlang.draw.picture import Picture, Pictures, rendered, svg
 from stmlang.draw.places import along, grid_places, layered_places
-from stmlang.draw.receptive import middle, strengths
+from stmlang.draw.plan import plan_picture
+from stmlang.draw.reach import reached
+from stmlang.draw.receptive import middle, receptive_picture, strengths, too_many
 from stmlang.draw.topology import topology_picture
 from stmlang.facts import analyse
 from stmlang.graph import as_dag, batch
 from stmlang.graph.dag import DAG
 from stmlang.graph.levels import node_levels
 from stmlang.graph.topology import dag_of
+from stmlang.scan.scan import Direction
 from stmlang.source.diagnostic import SpecError
 
 SPECS = {
@@ -102,6 +107,69 @@ def test_the_field_is_a_row_of_the_gating_matrix(name: str) -> None:
     reached = np.sum([field > 0 for field in fields], axis=0) == 1  # by one direction alone: nothing is added up
     assert reached[others].any()
     np.testing.assert_allclose(np.sum(fields, axis=0)[others & reached], matrix[others & reached], rtol=2e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["one", "image", "volume", "tree", "chain", "steps"])
+def test_the_field_is_that_of_the_whole_recurrence(name: str) -> None:
+    """Of the first node, the last and one in the middle, it is what the recurrence over all nodes says, to the bit."""
+    spec, sizes = SPECS[name]
+    scan = load(spec, {"heads": 2, "key": 2, "value": 3, **sizes})
+    dag = dag_of(scan.topology)
+    for source in sorted({0, middle(dag), dag.node_count - 1}):
+        for direction, field in zip(scan.directions, strengths(scan, dag, source), strict=True):
+            nodes = reached(dag, direction, source, dag.node_count)
+            assert source in nodes
+            assert set(np.flatnonzero(field)) <= set(nodes)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(receptive, "reached", lambda dag, *_: np.arange(dag.node_count))
+            whole = strengths(scan, dag, source)
+        assert all(np.array_equal(one, other) for one, other in zip(strengths(scan, dag, source), whole, strict=True))
+
+
+def test_what_a_node_reaches() -> None:
+    dag = as_dag([(0, 1), (1, 2), (0, 3), (3, 2), (4, 3)])
+    along, against = Direction((1,)), Direction((-1,))
+    assert list(reached(dag, along, 0, 5)) == [0, 1, 2, 3]
+    assert list(reached(dag, against, 3, 5)) == [0, 3, 4]
+    assert list(reached(dag, along, 2, 5)) == [2]
+    assert len(reached(dag, along, 0, 2)) > 2
+
+
+def test_fields_in_a_large_graph() -> None:
+    """Of a graph as large as a river only what a node reaches is gone through; where that is too much it is refused."""
+    scan = load("std:plstm/tree", {"arity": 2, "depth": 2, "heads": 1, "key": 2, "value": 2})
+    leaf, count = 349_846, 349_847
+    node = np.arange(count)
+    dag = DAG((count,), node[1:], (node[1:] - 1) // 2, np.zeros(count - 1, np.int64), ("edge",))
+    up, down = strengths(scan, dag, leaf)
+    assert list(np.flatnonzero(up)) == [(leaf + 1 >> level) - 1 for level in range(18, 0, -1)]
+    assert not down.any()
+    assert f"number {leaf}" in receptive_picture(scan, dag, leaf).caption
+    assert "more than 20,000 nodes" in str(too_many(scan, dag, 0))
+    with pytest.raises(SpecError, match="behind which fewer lie"):
+        receptive_picture(scan, dag, 0)
+    facts = analyse(scan)
+    assert "receptive field" in {picture.title for picture in pictures_of("all", facts, dag, None).pictures}
+    wide = DAG((1_000_001,), np.array([0]), np.array([1]), np.array([0]), ("edge",))
+    assert "receptive field" not in {picture.title for picture in pictures_of("all", facts, wide, None).pictures}
+
+
+def test_a_bar_is_as_long_as_its_candidate_takes() -> None:
+    """Or as the cut, where it takes longer, though stages that cost nothing stand between."""
+    spec, sizes = SPECS["one"]
+    chosen = plan(prepare(load(spec, sizes), Call()), Request("cpu"))
+    figure = Figure()
+    plan_picture(chosen).draw(figure)
+    ends = dict[int, float]()
+    for bar in figure.axes[0].patches:
+        assert isinstance(bar, Rectangle)
+        row = round(bar.get_y() + bar.get_height() / 2)
+        ends[row] = max(ends.get(row, 0.0), bar.get_x() + bar.get_width())
+    limit = 4 * chosen.chosen.seconds
+    free = [time.total == 0 for entry in chosen.ranked for time in entry.estimate.times]
+    assert any(free)
+    for row, entry in enumerate(chosen.ranked[: len(ends)]):
+        assert ends[row] == pytest.approx(1e3 * min(limit, entry.estimate.seconds)), entry.estimate.candidate.label
 
 
 def test_long_axes_are_shortened_and_nodes_do_not_collide() -> None:
