@@ -40,7 +40,7 @@ def by_track(indices: np.ndarray, tracks: int, axis: int = -1) -> np.ndarray:
 
 def select(array: Array, indices: Indices, axis: int) -> Array:
     """Entries along an axis. Indices known now that are contiguous become a slice, all of them in order the array itself."""
-    if isinstance(indices, np.ndarray):
+    if isinstance(indices, np.ndarray) and indices.ndim == 1:
         if len(indices) == 0:
             return jax.lax.slice_in_dim(array, 0, 0, axis=axis % array.ndim)
         first, last = int(indices[0]), int(indices[-1])
