@@ -4,8 +4,9 @@
     python -m benchmarks.vision --only 224          the sizes whose names contain a word
 
 Models are those of 12 layers of 192 features, in float32, in training with the gradients of parameters and of what they are
-given. Both run in turns in one process; a ratio is the median of turns. Parts are the two layers of pLSTM-Vis, their scans
-alone, attention, and a perceptron. Written to build/bench/vision.json.
+given. Both are made once, without saying what for, and in inference called as any trained model is: scans that nothing
+differentiates follow their plans for inference. Both run in turns in one process; a ratio is the median of turns. Parts are
+the two layers of pLSTM-Vis, their scans alone, attention, and a perceptron. Written to build/bench/vision.json.
 """
 
 from __future__ import annotations

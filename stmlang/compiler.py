@@ -80,8 +80,8 @@ class Request:
 
     @property
     def settled(self) -> bool:
-        """Whether there is nothing left to choose for another batch."""
-        return self.one_batch or (self.strategy is not None and self.settings is not None)
+        """Whether there is nothing left to choose for another call."""
+        return self.strategy is not None and self.settings is not None
 
 
 # --- the steps

@@ -97,9 +97,9 @@ class Problem:
             refuse_above_largest("line edges", counts.line_edges, scan.topology.span)
         return cls(scan, facts, dag, counts, axes, dtype, mode, memory_limit, batch, room)
 
-    def for_batch(self, batch: int) -> Problem:
-        """The same for calls that are mapped over another batch. What was found out of the graph is kept."""
-        return self._on_the_same_graph(replace(self, batch=batch))
+    def called(self, batch: int, mode: Mode) -> Problem:
+        """The same for calls of a mode that are mapped over a batch. What was found out of the graph is kept."""
+        return self._on_the_same_graph(replace(self, batch=batch, mode=mode))
 
     @cached_property
     def one_each(self) -> Problem:

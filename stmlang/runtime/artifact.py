@@ -30,11 +30,11 @@ from jaxtyping import Array
 
 from stmlang.graph.shapes import Shape
 from stmlang.plan.store import plan_json
-from stmlang.program.execute import run
 from stmlang.program.states import LOG_SCALE, State
 from stmlang.runtime.archive import LARGEST
 from stmlang.runtime.compilation import Compilation
 from stmlang.runtime.options import export_batches, file_path
+from stmlang.runtime.planned import call_scan
 from stmlang.runtime.signature import Signature, call_error, flag, widest
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.writing import require_place, written_whole
@@ -83,8 +83,8 @@ def export(
 
     `platforms` defaults to the target's; a machine without a GPU can export for one. `batch` is a size, "symbolic" for any, or
     None for an unbatched program; a list of these gives a program for each. With `with_state` the program takes an initial
-    state and returns the final one. With `stream`, the scan step by step, the artifact holds its step too. A scan compiled for
-    training can be differentiated once after loading.
+    state and returns the final one. With `stream`, the scan step by step, the artifact holds its step too. It runs the plan for
+    inference. A scan compiled for training can be differentiated once after loading, by the plan for training.
 
     Raises SpecError: STM5010 for options that are none, STM5301 for an unknown platform, STM5302 where the file cannot be
     written.
@@ -160,8 +160,10 @@ def graph_part(
     return _part(compilation, exported, own, platforms, batch=None, with_state=False, bucket=dict(sizes))
 
 
-def _part(compilation: Compilation, exported: Any, own: Mapping[str, bytes], platforms: Sequence[str], **more: Any) -> Part:
-    plan, scan, order = compilation.plan, compilation.declared, _order(compilation)
+def _part(
+    compilation: Compilation, exported: Any, own: Mapping[str, bytes], platforms: Sequence[str], batch: Any, **more: Any
+) -> Part:
+    plan, scan, order = compilation.runs(batch, "inference", masked=False)[0], compilation.declared, _order(compilation)
     members = {
         **program_members(exported, order),
         **own,
@@ -175,6 +177,7 @@ def _part(compilation: Compilation, exported: Any, own: Mapping[str, bytes], pla
         "differentiable": order > 0,
         "signature": _signature_dict(compilation.signature),
         "step": None,
+        "batch": batch,
         **more,
     }
     return Part(described, members, exported)
@@ -238,10 +241,9 @@ def _exported(
     batch: int | Literal["symbolic"] | None,
     with_state: bool,
 ) -> jax.export.Exported:
-    program = compilation.program
-
     def single_call(bundles: Any, inputs: dict[str, Array], gates: dict[str, Array], *state: State) -> Any:
-        h, final = run(program, bundles, inputs, gates, state[0] if state else None, with_state)
+        arguments = (inputs, gates, state[0] if state else None, None, None)
+        h, final = call_scan(compilation, bundles, arguments, with_state)
         return (h, final) if with_state else h
 
     return _exported_call(single_call, tables, compilation.signature, platforms, batch, with_state)

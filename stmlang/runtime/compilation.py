@@ -10,6 +10,7 @@ import jax
 
 from stmlang.compiler import Call, Prepared, Request, device_of, plan_problem, prepare, program_of
 from stmlang.cost.candidate import Choice
+from stmlang.cost.problem import Mode
 from stmlang.cost.settings import NoSettings
 from stmlang.cost.work import needs_scalar_gates
 from stmlang.facts import Facts
@@ -25,6 +26,8 @@ from stmlang.strategies.registry import gating_strategy, reference_strategy
 
 LARGEST_CONSTANT = 1 << 16
 """Bytes of index tables that may be constants of a program."""
+Asked = tuple[int, Mode]
+"""The batch and the mode of calls."""
 Tables = TypeVar("Tables")
 SITE_BYTES = 12
 """Bytes of tables for each edge of a graph that is not regular, at the least."""
@@ -35,8 +38,8 @@ class Compilation:
     """What the compiler knows about a scan. `declared` is the scan as written, `facts.scan` the stabilized one that runs.
 
     Two are equal whose scans and programs are, whatever was predicted of other ways to evaluate them. Copies are the same
-    object; stored are the scan, its graph and the plan, and the rest is found out again. `request` is what further batches are
-    planned by; None where what is planned runs whatever the batch."""
+    object; stored are the scan, its graph and the plan, and the rest is found out again. `request` is what further calls are
+    planned by; None where what is planned runs whatever the call."""
 
     declared: Scan
     facts: Facts
@@ -87,46 +90,59 @@ class Compilation:
                 return other
         return self.formed(program.dag)
 
-    def plan_for(self, batch: int) -> Plan:
-        """The plan for calls that are mapped over a batch. Raises SpecError where none fits."""
-        if self.request is None or batch == self.program.problem.batch:
+    def plan_for(self, batch: int, mode: Mode) -> Plan:
+        """The plan for calls of a mode that are mapped over a batch. Raises SpecError where none fits."""
+        asked = self._asked(batch, mode)
+        if self.request is None or asked == self._own:
             return self.plan
-        if batch not in self._plans:
-            problem = self.program.problem.for_batch(batch)
-            self._plans[batch] = plan_problem(problem, self.request, self.plan.target, device_of(self.request.target))
-        return self._plans[batch]
+        if asked not in self._plans:
+            problem = self.program.problem.called(*asked)
+            self._plans[asked] = plan_problem(problem, self.request, self.plan.target, device_of(self.request.target))
+        return self._plans[asked]
 
-    def program_for(self, batch: Any, masked: bool) -> Program:
-        """What runs when a call is mapped over a batch, on the nodes that a mask leaves if it is `masked`. Where no plan for
-        the batch fits, where its size is a symbol and where the tables of another program would be large constants, it is the
-        program of one call."""
-        own = self.maskable if masked else self.program
-        if self.request is None or not isinstance(batch, int) or batch == self.program.problem.batch:
+    @property
+    def _own(self) -> Asked:
+        """What the scan itself is planned for."""
+        return self.program.problem.batch, self.program.problem.mode
+
+    def _asked(self, batch: Any, mode: Mode) -> Asked:
+        """What a call is planned for: a scan for inference is never planned for training, and a batch whose size is a symbol
+        is taken for that of the scan, as is any where that was said to be the one."""
+        number, own = self._own
+        one = not isinstance(batch, int) or (self.request is not None and self.request.one_batch)
+        return number if one else batch, "inference" if own == "inference" else mode
+
+    def runs(self, batch: Any, mode: Mode, masked: bool) -> tuple[Plan, Program]:
+        """What runs when a call of a mode is mapped over a batch, on the nodes that a mask leaves if it is `masked`, and its
+        plan. Where no plan for it fits, and where the tables of another program would be large constants, it is the scan's
+        own."""
+        own, asked = (self.plan, self.maskable if masked else self.program), self._asked(batch, mode)
+        if self.request is None or asked == self._own:
             return own
-        if (batch, masked) not in self._programs:
-            self._programs[batch, masked] = self._program_for(batch, masked, own)
-        return self._programs[batch, masked]
+        if (asked, masked) not in self._found:
+            self._found[asked, masked] = self._planned(asked, masked, own)
+        return self._found[asked, masked]
 
-    def _program_for(self, batch: int, masked: bool, own: Program) -> Program:
+    def _planned(self, asked: Asked, masked: bool, own: tuple[Plan, Program]) -> tuple[Plan, Program]:
         dag = self.program.dag
         if dag.regular is None and SITE_BYTES * dag.edge_count > LARGEST_CONSTANT:
             return own
         try:
-            plan = self.plan_for(batch)
+            plan = self.plan_for(*asked)
         except SpecError:
             return own
         program = self.program.by(plan.chosen.candidate.choice)
         program = self._maskable(program, plan) if masked else program
-        if program == own or sum(table.nbytes for table in jax.tree.leaves(program.tables)) > LARGEST_CONSTANT:
+        if program == own[1] or sum(table.nbytes for table in jax.tree.leaves(program.tables)) > LARGEST_CONSTANT:
             return own
-        return program
+        return plan, program
 
     @cached_property
-    def _plans(self) -> dict[int, Plan]:
+    def _plans(self) -> dict[Asked, Plan]:
         return {}
 
     @cached_property
-    def _programs(self) -> dict[tuple[int, bool], Program]:
+    def _found(self) -> dict[tuple[Asked, bool], tuple[Plan, Program]]:
         return {}
 
     def formed(self, dag: DAG) -> Program:
@@ -147,7 +163,7 @@ class Compilation:
 
 
 def compilation_of(prepared: Prepared, plan: Plan, request: Request | None = None) -> Compilation:
-    """What is known of a scan as planned, and, with a request, of how it is planned for other batches."""
+    """What is known of a scan as planned, and, with a request, of how it is planned for other calls."""
     program = program_of(prepared, plan.chosen.candidate.choice)
     signature = Signature.of(prepared.facts.scan, prepared.dag, prepared.problem.dtype)
     return Compilation(prepared.declared, prepared.facts, plan, program, signature, request)

@@ -49,7 +49,8 @@ def compile(
 
     `sizes` are the sizes and numbers that the spec leaves open or gives defaults for. `target` is the machine to plan for,
     `auto` the one JAX runs on; `dtype` float32, float64 or bfloat16, by name or as JAX and numpy have it (`jnp.bfloat16`);
-    `mode` whether a backward pass counts; `batch` how many scans a call will be mapped over, if that is to be
+    `mode` whether a backward pass counts: of "training" only calls that are differentiated follow that plan, and any other that
+    for inference; `batch` how many scans a call will be mapped over, if that is to be
     the same for all calls, else each call is planned for the batch that `jax.vmap` maps it over; `memory_limit` in bytes.
     `strategy` and `config` overrule the planner; `config` holds the strategy's settings, by name or as its dataclass, such as
     a plan's `settings`. `scan` names one of several scans in a file (the last by default). `path` is a

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import equinox as eqx
 import jax
@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 from stmlang.compiler import Call, Prepared, Request, prepare
 from stmlang.compiler import plan as plan_of
 from stmlang.cost import units
+from stmlang.cost.problem import Mode
 from stmlang.draw.all import pictures_of
 from stmlang.draw.names import WHAT, What
 from stmlang.draw.picture import Pictures
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 
 MAPPED = "Under `jax.vmap` the batch that is mapped is planned for on its own: `op.plan_for(batch)`."
+ALONE = 'This plan is that of calls that are differentiated. Any other runs `{}`: `op.plan_for({}, "inference")`.'
 
 
 class CompiledScan(eqx.Module):
@@ -340,13 +342,21 @@ class CompiledScan(eqx.Module):
 
     def explain(self) -> str:
         """Facts, the stability verdict with its reason, and every candidate with its costs and why it lost."""
-        text = explain_text(self.plan, show_facts(self.facts))
-        return text if self.compilation.request is None else f"{text}\n{MAPPED}\n"
+        text, request = explain_text(self.plan, show_facts(self.facts)), self.compilation.request
+        batch = self.plan.circumstances.batch
+        _, alone = self.compilation.runs(batch, "inference", masked=False)
+        said = [] if alone == self.compilation.program else [ALONE.format(alone.choice.label, batch)]
+        said += [] if request is None or request.one_batch else [MAPPED]
+        return "\n".join([text, *said, ""]) if said else text
 
-    def plan_for(self, batch: int) -> Plan:
-        """The plan that a call follows when `jax.vmap` maps it over `batch` examples: `plan`, where the batch, or a strategy
-        with its settings, was given to `compile`. Raises SpecError: STM5005 where nothing fits, STM5010 for no such number."""
-        return self.compilation.plan_for(positive("batch", batch))
+    def plan_for(self, batch: int, mode: Literal["training", "inference"] | None = None) -> Plan:
+        """The plan that a call follows when `jax.vmap` maps it over `batch` examples and it is differentiated (`training`) or
+        not (`inference`); without a mode, that which the scan was compiled for. It is `plan` where a strategy with its settings
+        was given to `compile`, whatever the batch where that was given, and never one for training where the scan was compiled
+        for inference. Raises SpecError: STM5005 where nothing fits, STM5010 for no such number or mode."""
+        own = self.compilation.program.problem.mode
+        asked = own if mode is None else cast(Mode, word("mode", mode, get_args(Mode)))
+        return self.compilation.plan_for(positive("batch", batch), asked)
 
     def lower_text(self, kind: Literal["jaxpr", "stablehlo"]) -> str:
         """The program of one unbatched call. Raises SpecError (STM5010) for another kind of text."""
@@ -378,7 +388,7 @@ class CompiledScan(eqx.Module):
 
 
 def compiled(prepared: Prepared, plan: Plan, request: Request | None = None) -> CompiledScan:
-    """The last step of the compiler: a scan as planned, and, with a request, planned anew for the batch it is mapped over."""
+    """The last step of the compiler: a scan as planned, and, with a request, planned anew for calls of another kind."""
     if on(COMPILE):
         listen()
     compilation = compilation_of(prepared, plan, request)

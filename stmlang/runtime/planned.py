@@ -1,13 +1,15 @@
-"""Calls of a scan that are planned for the batch they are mapped over.
+"""Calls of a scan that are planned for the batch they are mapped over, and for whether they are differentiated.
 
-A call without a batch says nothing of how many there will be: `jax.vmap` only tells when it maps. So a call is one primitive of
-JAX, `scan_call`, whose batching rule notes the axes and multiplies the batch; which program runs is decided when the primitive
-is lowered, evaluated or differentiated, by the batch known by then. Differentiated, it is replaced by what it does, so that
-derivatives of every mode and order are those of the program. Where `vmap` is around a derivative, as in `vmap(grad(f))`, the
-arguments of the derivative's rule are tracers that know the batch. They do not where a function that is traced by itself stands
-between the two, as in `vmap(jit(grad(f)))`: there the program is the one of an unmapped call.
+A call without a batch says nothing of how many there will be: `jax.vmap` only tells when it maps. Nor does it say whether its
+derivative will be asked for. So a call is one primitive of JAX, `scan_call`, whose batching rule notes the axes and multiplies
+the batch; which program runs is decided when the primitive is lowered, evaluated or differentiated, by what is known then. One
+that is lowered or evaluated was not differentiated, and runs the program for inference. Differentiated, it is replaced by what
+the program for training does, so that derivatives of every mode and order are those of that program. Where `vmap` is around a
+derivative, as in `vmap(grad(f))`, the arguments of the derivative's rule are tracers that know the batch. They do not where a
+function that is traced by itself stands between the two, as in `vmap(jit(grad(f)))`: there the program is the one of an
+unmapped call.
 
-The index tables of a program that is chosen for a batch are constants of it: only small ones may be.
+The index tables of a program that is chosen for a call are constants of it: only small ones may be.
 
 Where the batch lies along an axis of an explicit mesh, each device evaluates its share by itself, in `jax.shard_map`
 (`stmlang.runtime.shares`): states stay where they are, and a program meets no types with axes of meshes in them.
@@ -29,6 +31,8 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array
 
+from stmlang.cost.problem import Mode
+from stmlang.graph.shapes import Shape
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
 from stmlang.lower.mesh_axes import alike, made_of
@@ -57,8 +61,9 @@ class Mapped(NamedTuple):
 class ScanCall:
     """Everything static of a call. `tables` and `arguments` are the structures of its operands: index tables first, then
     inputs, gates, the initial state, mask and segments. `scaled` asks for the final state at the scan's own scale. `maps` are
-    those of `vmap` from the innermost outwards, `batch` how many evaluations there are by then on a device. `bound` says that
-    the tables came mapped themselves, so that no other program can do with them."""
+    those of `vmap` from the innermost outwards, `batch` how many evaluations there are by then on a device. `mode` is training
+    once it is differentiated or transposed. `bound` says that the tables came mapped themselves, so that no other program can
+    do with them."""
 
     compilation: Compilation
     tables: Any
@@ -68,17 +73,27 @@ class ScanCall:
     scaled: bool = False
     maps: tuple[Mapped, ...] = ()
     batch: Any = 1
+    mode: Mode = "inference"
     bound: bool = False
 
     @property
     def program(self) -> Program:
-        """The program that is planned for the batch."""
-        return self.own if self.bound else self.compilation.program_for(self.batch, self.masked)
+        """The program that is planned for the batch and the mode."""
+        return self.own if self.bound else self.compilation.runs(self.batch, self.mode, self.masked)[1]
 
     @property
     def own(self) -> Program:
         """The program of one call, whose tables are among the operands."""
         return self.compilation.maskable if self.masked else self.compilation.program
+
+    @property
+    def results(self) -> list[tuple[Shape, Any]]:
+        """Shape and data type of each result of one evaluation: of the scan, and of the states that leave it."""
+        signature, program = self.compilation.signature, self.compilation.program
+        leaving = signature.final if self.return_state else ()
+        beside = {LOG_SCALE: signature.scale} if self.scaled and signature.scale is not None else {}
+        states = jax.tree.leaves([{**ports, **beside} for ports in leaving], is_leaf=lambda node: isinstance(node, tuple))
+        return [(signature.result, program.dtype), *((shape, program.accumulator) for shape in states)]
 
     @property
     def held(self) -> int:
@@ -93,7 +108,7 @@ def call_scan(
     return_state: bool,
     scaled: bool = False,
 ) -> tuple[Array, State | None]:
-    """`run` for inputs, gates, the initial state, mask and segments, by the program that the batch asks for."""
+    """`run` for inputs, gates, the initial state, mask and segments, by the program that the call asks for."""
     leaves, structure = jax.tree.flatten(arguments)
     held, tables_structure = jax.tree.flatten(tables)
     scaled = scaled and compilation.signature.scale is not None
@@ -149,10 +164,14 @@ def _apply(*operands: Any, call: ScanCall) -> list[Array]:
 
 
 def _abstract(*operands: Any, call: ScanCall) -> list[Any]:
-    shapes = [jax.ShapeDtypeStruct(operand.shape, operand.dtype) for operand in operands]
-    local = replace(call, maps=tuple(each._replace(lies=()) for each in call.maps))
-    outs = cast(list[Any], jax.eval_shape(partial(_evaluate, local), *shapes))
-    return [made_of(operands, out.shape, out.dtype, lead_of(call.maps)) for out in outs]
+    """The types of results, whichever program runs."""
+    sizes, shapes = list[int](), [operand.shape for operand in operands]
+    for axes, _, _ in reversed(call.maps):
+        sizes.append(next(shape[axis] for shape, axis in zip(shapes, axes, strict=True) if axis is not None))
+        shapes = [
+            shape if axis is None else (*shape[:axis], *shape[axis + 1 :]) for shape, axis in zip(shapes, axes, strict=True)
+        ]
+    return [made_of(operands, (*sizes, *shape), dtype, lead_of(call.maps)) for shape, dtype in call.results]
 
 
 def _batch(axis_data: Any, operands: Sequence[Any], axes: Sequence[Any], *, call: ScanCall) -> tuple[Any, Any]:
@@ -168,7 +187,7 @@ def _batch(axis_data: Any, operands: Sequence[Any], axes: Sequence[Any], *, call
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, call: ScanCall) -> tuple[list[Array], list[Any]]:
-    call = replace(call, batch=call.batch * _mapped_outside([*primals, *tangents]))
+    call = replace(call, batch=call.batch * _mapped_outside([*primals, *tangents]), mode="training")
     moving = [k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero and is_real(primals[k])]
     function = partial(_of_moving, call, primals, moving)
     return jax.jvp(function, tuple(primals[k] for k in moving), tuple(tangents[k] for k in moving))
@@ -186,6 +205,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: ScanCall) -> lis
     """Of a call that is linear in the operands that are unknown, such as the values. There the transpose is that of its
     derivative, anywhere: strategies have one, also those whose loops JAX cannot transpose as they are."""
     unknown = [k for k, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
+    call = replace(call, mode="training")
     function = partial(_of_moving, call, operands, unknown)
     shapes = [jax.ShapeDtypeStruct(operands[k].aval.shape, operands[k].aval.dtype) for k in unknown]
     outs = filled(cotangents, cast(list[Any], jax.eval_shape(function, *shapes)))

@@ -11,6 +11,7 @@ import pytest
 
 import stmlang
 from stmlang.source.diagnostic import SpecError
+from tests.helpers.scan_calls import programs, work
 
 SPEC = """
 topology image = grid(rows, cols = 4)
@@ -49,34 +50,12 @@ def loss(op, arguments):
     return (op(*arguments) ** 2).sum()
 
 
-def programs(function, *arguments):
-    """The strategies whose calls a function is made of."""
-    found = set()
-
-    def visit(jaxpr):
-        for equation in jaxpr.eqns:
-            call = equation.params.get("call")
-            if call is not None and equation.primitive.name == "scan_call":
-                found.add((call.program.choice.strategy, call.batch))
-            for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "eqns")):
-                visit(getattr(inner, "jaxpr", inner)) if hasattr(inner, "eqns") or hasattr(inner, "jaxpr") else None
-
-    visit(jax.make_jaxpr(function)(*arguments).jaxpr)
-    return found
-
-
 def single(arguments, number=3):
     return jax.tree.map(lambda array: array[number], arguments)
 
 
 def close(actual, expected):
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9), actual, expected)
-
-
-def work(function, *arguments):
-    """The operations and bytes of a compiled function."""
-    analysis = jax.jit(function).lower(*arguments).compile().cost_analysis()
-    return analysis["flops"], analysis["bytes accessed"]
 
 
 def test_the_batch_that_is_mapped_chooses(op, arguments):
