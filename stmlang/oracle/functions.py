@@ -175,6 +175,10 @@ SCHATTEN = 2.0 * (2.0**SQUARINGS + 1)
 """The power of singular values that `Spectral` adds up."""
 
 
+SQUARED_STEP = 1e-50
+"""What is smaller in a number that has a derivative is zero, and flat: the square of a zero that moves by a complex step."""
+
+
 def apply(function: Function, arguments: list[Floats]) -> Floats:
     """An elementwise function."""
     x, *others = arguments
@@ -194,7 +198,7 @@ def apply(function: Function, arguments: list[Floats]) -> Floats:
         case Function.ABS:
             return absolute(x)
         case Function.SQRT:
-            return np.sqrt(x)
+            return np.sqrt(np.where(np.abs(x.real) < SQUARED_STEP, 0.0, x)) if np.iscomplexobj(x) else np.sqrt(x)
         case Function.SIN:
             return np.sin(x)
         case Function.COS:
