@@ -44,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the files and say what to do with them."""
     from stmlang.cli.files import create_text
     from stmlang.cli.starters import SIZES, copied, library_name, starter
+    from stmlang.source.reading import from_text
+    from stmlang.syntax.formatter import format_source
 
     path: Path = arguments.name
     origin = None if arguments.origin is None else library_name(arguments.origin)
@@ -51,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         text, open_sizes = starter(arguments.kind, path.stem), SIZES[arguments.kind]
     else:
         text, open_sizes = copied(origin, path.stem)
+    text = format_source(from_text(text))  # a long name breaks other lines than those of the template
     if arguments.project:
         return _project(path.with_suffix(""), text, origin)
     create_text(path, text)

@@ -52,6 +52,16 @@ def test_a_spec_of_the_library_is_copied(stmlang, tmp_path, origin):
     assert stmlang(*command).status == 0
 
 
+@pytest.mark.parametrize(
+    "made", [*(("--kind", kind) for kind in KINDS), ("--from", "plstm/image_tracking"), ("--from", "mamba")]
+)
+def test_a_long_name_breaks_lines_as_the_formatter_does(stmlang, tmp_path, made):
+    path = tmp_path / f"{'long' * 30}.stm"
+    assert stmlang("new", path, *made).status == 0
+    assert stmlang("fmt", "--check", path).status == 0
+    assert stmlang("check", path).status == 0
+
+
 def test_what_cannot_be_copied(stmlang, tmp_path):
     assert "STM1036" in stmlang("new", tmp_path / "mine", "--from", "mambo").err
     assert "STM1012" in stmlang("new", tmp_path / "mine", "--from", "gates").err
