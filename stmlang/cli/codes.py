@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -21,12 +20,6 @@ from stmlang.source.suggest import nearest
 USAGE = 2
 WIDEST = 100
 """Characters of the longest line of prose, however much room there is."""
-_CODE = re.compile(r"STM[0-9]{4}", re.IGNORECASE)
-
-
-def is_code(word: str) -> bool:
-    """Whether a word is meant for a code: it looks like one, and no file is called so."""
-    return bool(_CODE.fullmatch(word)) and not os.path.exists(word)
 
 
 def explain_code(word: str, as_json: bool) -> int:

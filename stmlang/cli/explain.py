@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stmlang.cli.codes import explain_code, is_code
 from stmlang.cli.options import add_batch, add_json, add_planning, add_spec
 from stmlang.cli.output import print_json, print_usage, room, tell, write_result
 
@@ -18,6 +19,7 @@ NAME = "explain"
 SUMMARY = "show facts, plan and intermediate forms, or an error code"
 MAPPED = "Under `jax.vmap` a call is planned for the batch that is mapped: `--batch N` shows that plan."
 USAGE = 2
+CODE = re.compile(r"STM[0-9]{4}", re.IGNORECASE)
 STAGES = ("tree", "scan", "facts", "plan", "jaxpr", "stablehlo")
 
 
@@ -37,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         return _html(arguments)
     if is_code(arguments.spec):
+        from stmlang.cli.codes import explain_code
+
         return explain_code(arguments.spec, arguments.json)
     if arguments.emit is None:
         return _plan(arguments, with_facts=True)
@@ -49,6 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
         "stablehlo": _program,
     }
     return emit[arguments.emit](arguments)
+
+
+def is_code(word: str) -> bool:
+    """Whether a word is meant for a code: it looks like one, and no file is called so."""
+    return bool(CODE.fullmatch(word)) and not os.path.exists(word)
 
 
 def _show(arguments: argparse.Namespace, text: str) -> int:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from stmlang.ending import start
 
-NEW_OBJECTS = 50_000
+NEW_OBJECTS = 100_000
 """Objects between two searches for garbage: most of what a command makes are the modules that it imports, which stay. With
 Python's 700 a tenth of the time of `check` goes into looking through them."""
 

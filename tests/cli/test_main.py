@@ -196,7 +196,7 @@ heavy = {"jax", "jaxlib", "jaxtyping", "equinox", "optax", "scipy", "networkx", 
 print("modules", len(sys.modules), sorted(heavy), file=sys.stderr)
 sys.exit(status)
 """
-PLAIN, WITH_CHECKER, WITH_FACTS, WITH_PLAN = 165, 230, 380, 515
+PLAIN, WITH_CHECKER, WITH_FACTS, WITH_PLAN = 160, 225, 360, 505
 """Modules that a command may import: one that reads texts, one that checks them, one that needs numpy, one that plans."""
 
 
