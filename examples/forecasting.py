@@ -49,11 +49,10 @@ class Forecaster(eqx.Module):
         """The forecast behind one value, and the state behind it."""
         before, *states = state
         x = self.inward(jnp.stack([value, jnp.where(jnp.isnan(before), 0.0, value - before)]))
-        moved = []
+        moved: tuple[Any, ...] = ()
         for layer, own in zip(self.layers, states, strict=True):
-            y, own = layer.step(own, x)
-            x = x + y
-            moved.append(own)
+            y, after = layer.step(own, x)
+            x, moved = x + y, (*moved, after)
         return value + self.outward(x)[0], (value, *moved)
 
 
