@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from stmlang import log
-from stmlang.cli.output import print_failure, print_usage, say
+from stmlang.cli.output import print_failure, print_usage, room, say
 from stmlang.ending import missing, refused
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.suggest import nearest
@@ -137,6 +137,15 @@ class _Wrong(Exception):
         self.parser = parser
 
 
+class _Help(argparse.HelpFormatter):
+    """As wide as the terminal is, or COLUMNS says. Left to itself it asks `shutil`, with all that packs and unpacks files, and
+    once for each option."""
+
+    def __init__(self, prog: str) -> None:
+        said = os.environ.get("COLUMNS", "")
+        super().__init__(prog, width=(int(said) if said.isdecimal() and int(said) else room() or 80) - 2)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that leaves it to us how a wrong command line is told."""
 
@@ -173,12 +182,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         epilog="Exit status: 0 fine, 1 the spec or the data is wrong, or something cannot be read or written, 2 the command "
         "line is wrong, 70 the compiler failed; interrupted: 130 by Ctrl-C, 143 by SIGTERM, 129 by a closed terminal.",
         allow_abbrev=False,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument("--debug", action="store_true", help="show the full trace of an internal error")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in map(_module, asked if asked and asked[0] in COMMANDS else COMMANDS):
-        sub = commands.add_parser(module.NAME, help=module.SUMMARY, description=module.__doc__, allow_abbrev=False)
+        sub = commands.add_parser(
+            module.NAME, help=module.SUMMARY, description=module.__doc__, allow_abbrev=False, formatter_class=_Help
+        )
         # Also behind the command; not set by default there, so that `stmlang --debug check` is kept.
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         module.add_arguments(sub)

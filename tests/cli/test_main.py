@@ -180,6 +180,13 @@ def test_a_closed_pipe_is_nobodys_business():
     assert (result.returncode, result.stderr) == (cli.BROKEN_PIPE, "")
 
 
+@pytest.mark.parametrize(("columns", "widest"), [("70", 68), ("0", 78), ("wide", 78), ("", 78)])
+def test_help_is_as_wide_as_there_is_room(stmlang, monkeypatch, columns, widest):
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = stmlang("check", "--help").out.splitlines()
+    assert widest - 12 < max(map(len, lines)) <= widest
+
+
 LIGHT = """
 import sys
 from stmlang.cli.main import main
@@ -196,7 +203,7 @@ heavy = {"jax", "jaxlib", "jaxtyping", "equinox", "optax", "scipy", "networkx", 
 print("modules", len(sys.modules), sorted(heavy), file=sys.stderr)
 sys.exit(status)
 """
-PLAIN, WITH_CHECKER, WITH_FACTS, WITH_PLAN = 160, 225, 360, 505
+PLAIN, WITH_CHECKER, WITH_FACTS, WITH_PLAN = 160, 225, 352, 505
 """Modules that a command may import: one that reads texts, one that checks them, one that needs numpy, one that plans."""
 
 
