@@ -1,11 +1,11 @@
 """The bytes that devices are sent for a scan that they share, counted in compiled programs, beside the least possible.
 
-    python -m benchmarks.exchange                 every scan, on 2, 4 and 8 devices
+    python -m benchmarks.exchange                 every scan, on 2, 4 and 8 devices; a mesh of two axes has 2x2, 2x4 and 4x2
     python -m benchmarks.exchange --devices 3     on another number of them
 
 Devices are made of one CPU. XLA compiles for so many, and its text names every collective: all that is sent is counted there,
 those of a loop as often as it turns, and nothing is run. Pieces are evaluated node by node, which compiles fastest: what is
-sent does not depend on it. The least possible is that each piece but the first is sent the state that enters it
+sent does not depend on it. The least possible is that each piece is sent the states that enter it across cuts
 (`stmlang.cost.exchange`); of a gradient the same the other way besides. Where graphs are divided it is nothing, and of a
 gradient nothing but what all graphs share, which a call does not have.
 """
@@ -21,7 +21,6 @@ from math import prod
 from typing import Any, cast
 
 from stmlang.cost import units
-from stmlang.cost.exchange import exchanges, least
 from stmlang.ending import start
 from stmlang.source.columns import table
 from stmlang.xla_flags import hasten
@@ -37,28 +36,42 @@ COLLECTIVES = ("collective-permute", "all-gather", "all-reduce", "all-to-all", "
 
 @dataclass(frozen=True)
 class Study:
-    """A scan of `sizes` on each device, cut along `axis`; where that is `graphs`, graphs that are divided."""
+    """A scan of `sizes` on each device, cut along `axes`; where that is `graphs`, graphs that are divided."""
 
     title: str
     spec: str
-    axis: str
+    axes: tuple[str, ...]
     sizes: dict[str, int]
 
 
 STUDIES = (
-    Study("a chain of numbers", "std:plstm/chain", "time", {"time": 4, "heads": 4, "key": 16, "value": 16}),
-    Study("a chain of the delta rule", "std:chain/deltanet", "time", {"time": 4, "heads": 4, "key": 16, "value": 16}),
-    Study("an image by rows, P-mode", "std:plstm/image_p", "rows", {"rows": 2, "cols": 8, "heads": 4, "key": 16, "value": 16}),
-    Study("graphs, divided", "std:plstm/graph_p", "graphs", {"heads": 4, "key": 16, "value": 16}),
+    Study("a chain of numbers", "std:plstm/chain", ("time",), {"time": 4, "heads": 4, "key": 16, "value": 16}),
+    Study("a chain of the delta rule", "std:chain/deltanet", ("time",), {"time": 4, "heads": 4, "key": 16, "value": 16}),
+    Study(
+        "an image by rows, P-mode", "std:plstm/image_p", ("rows",), {"rows": 2, "cols": 8, "heads": 4, "key": 16, "value": 16}
+    ),
+    Study(
+        "an image by rows and columns, P-mode",
+        "std:plstm/image_p",
+        ("rows", "cols"),
+        {"rows": 2, "cols": 2, "heads": 4, "key": 16, "value": 16},
+    ),
+    Study(
+        "an image by rows and columns, D-mode",
+        "std:plstm/image_d",
+        ("rows", "cols"),
+        {"rows": 2, "cols": 2, "heads": 4, "key": 16, "value": 16},
+    ),
+    Study("graphs, divided", "std:plstm/graph_p", ("graphs",), {"heads": 4, "key": 16, "value": 16}),
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """What is sent one way between so many devices: bytes between all of them, forward and with a gradient, as counted, what
-    `explain` says of the forward pass, and the least possible."""
+    """What is sent one way between devices, so many along each axis of their mesh: bytes between all of them, forward and with
+    a gradient, as counted, what `explain` says of the forward pass, and the least possible."""
 
-    devices: int
+    devices: tuple[int, ...]
     way: str
     passes: int
     forward: int
@@ -116,41 +129,52 @@ def _of_line(line: str, devices: int, of: Any) -> int:
     return size * (devices - 1) * {"all-reduce": 2, "reduce-scatter": devices}.get(kind, 1)
 
 
+def meshes(devices: int, axes: int) -> list[tuple[int, ...]]:
+    """Those of so many devices whose axes, so many, have more than one each."""
+    if axes == 1:
+        return [(devices,)]
+    splits = [(first, devices // first) for first in range(2, devices) if devices % first == 0]
+    return [(first, *rest) for first, others in splits for rest in meshes(others, axes - 1)]
+
+
 def rows(study: Study, counts: tuple[int, ...]) -> Iterator[Row]:
-    """A row for each number of devices and each way."""
+    """A row for each mesh of so many devices and each way."""
     import jax
     from jax.sharding import AxisType
 
     import stmlang
     from stmlang.runtime.sharded import ShardedScan
 
-    for devices in counts:
-        mesh = jax.make_mesh((devices,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:devices])
-        sizes = {name: size * devices if name == study.axis else size for name, size in study.sizes.items()}
-        options: dict[str, Any] = {"target": "cpu", "strategy": "recurrent", "mesh": mesh, "shard": {study.axis: "x"}, **sizes}
+    for shape in (shape for devices in counts for shape in meshes(devices, len(study.axes))):
+        devices, names = prod(shape), ("x", "y", "z")[: len(shape)]
+        types = (AxisType.Auto,) * len(shape)
+        mesh = jax.make_mesh(shape, names, axis_types=types, devices=jax.devices()[:devices])
+        along = dict(zip(study.axes, shape, strict=True))
+        sizes = {name: size * along.get(name, 1) for name, size in study.sizes.items()}
+        shard = dict(zip(study.axes, names, strict=True))
+        options: dict[str, Any] = {"target": "cpu", "strategy": "recurrent", "mesh": mesh, "shard": shard, **sizes}
         op: Any = stmlang.compile(study.spec, **options)
-        if study.axis == "graphs":
+        if study.axes == ("graphs",):
             forward, both = counted(op.at(_graphs(devices)), devices)
-            yield Row(devices, "none", 0, forward, 0, 0, both, 0)
+            yield Row(shape, "none", 0, forward, 0, 0, both, 0)
             continue
         split = op.split
-        fewest = least(split.border, len(split.senses), devices)
-        target, passing = op.plan.target, op.plan.chosen.forward_seconds
-        ranked = exchanges(split.border, len(split.senses), devices, passing, target, op.signature.scale is not None)
-        for way in sorted(ranked, key=lambda way: way.way):
+        fewest = split.border.least * len(split.scan.directions)
+        for way in sorted(split.ranked, key=lambda way: way.way):
             forward, both = counted(ShardedScan(op.pieces, replace(split, exchange=way)), devices)
-            yield Row(devices, way.way, way.passes, forward, way.bytes, fewest, both, 2 * fewest)
+            yield Row(shape, way.way, way.passes, forward, way.bytes, fewest, both, 2 * fewest)
 
 
 def counted(op: Any, devices: int) -> tuple[int, int]:
     """The bytes of a forward pass, and with the gradient of a sum of squares in everything that lies along the mesh."""
     import jax
     import jax.numpy as jnp
-    from jax.sharding import NamedSharding, PartitionSpec
+    from jax.sharding import NamedSharding
 
-    cut = op.along if hasattr(op, "along") else op.split.cut
-    axis = 0 if hasattr(op, "along") else cut.axis
-    lies = NamedSharding(cut.mesh, PartitionSpec(*(None,) * axis, cut.name))
+    if hasattr(op, "along"):
+        lies = op.along.lies
+    else:
+        lies = NamedSharding(op.split.tiling.mesh, op.split.tiling.spec(op.split.node_axes))
     signature = op.signature
 
     def struct(shape: tuple[int, ...]) -> Any:
@@ -182,7 +206,7 @@ def _graphs(devices: int) -> Any:
 def shown(study: Study, found: list[Row]) -> str:
     cells = [
         (
-            str(row.devices),
+            "x".join(map(str, row.devices)),
             row.way,
             str(row.passes),
             units.size(row.forward),

@@ -17,19 +17,18 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from math import sqrt
+from math import isqrt, prod, sqrt
 from pathlib import Path
 
 from stmlang.check import load
 from stmlang.compiler import Call, Request, machine, plan, prepare
 from stmlang.cost import units
-from stmlang.cost.exchange import exchanges, least
+from stmlang.cost.exchange import exchanges
 from stmlang.cost.target import Target
 from stmlang.ending import start
 from stmlang.facts import analyse
-from stmlang.graph.shapes import edge_state_shape
 from stmlang.runtime.crossing import border_of
-from stmlang.scan.topology import Regular
+from stmlang.runtime.cut import Cut
 from stmlang.source.columns import table
 from stmlang.source.diagnostic import SpecError
 from stmlang.source.writing import written_whole
@@ -56,25 +55,24 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Study:
-    """A scan of `sizes`, of which the first axis is cut, as a layer calls it in training."""
+    """A scan of `sizes`, cut along the first of its axes, so many, as a layer calls it in training."""
 
     title: str
     spec: str
+    axes: int
     sizes: dict[str, int]
     heads: int
     key: int
 
 
+PATCHES = {"rows": 256, "cols": 256}
+"""Of an image of 4,096 x 4,096 pixels in patches of 16."""
 STUDIES = (
-    Study("a chain of 10^8 nodes", "std:plstm/chain", {"time": 10**8}, 4, 64),
-    Study(
-        "a P-mode layer on an image of 4,096 x 4,096 pixels in patches of 16",
-        "std:plstm/image_p",
-        {"rows": 256, "cols": 256},
-        6,
-        64,
-    ),
-    Study("a D-mode layer on the same", "std:plstm/image_d", {"rows": 256, "cols": 256}, 6, 64),
+    Study("a chain of 10^8 nodes", "std:plstm/chain", 1, {"time": 10**8}, 4, 64),
+    Study("a P-mode layer on an image of 256 x 256 patches, by rows", "std:plstm/image_p", 1, PATCHES, 6, 64),
+    Study("the same by rows and columns", "std:plstm/image_p", 2, PATCHES, 6, 64),
+    Study("a D-mode layer on the same image, by rows", "std:plstm/image_d", 1, PATCHES, 6, 64),
+    Study("the same by rows and columns", "std:plstm/image_d", 2, PATCHES, 6, 64),
 )
 
 
@@ -96,34 +94,39 @@ class Row:
     share: float
 
 
+def mesh_of(devices: int, axes: int) -> tuple[int, ...]:
+    """So many devices along one axis, or along two that are as alike as can be."""
+    first = max(size for size in range(1, isqrt(devices) + 1) if devices % size == 0)
+    return (devices,) if axes == 1 else (first, devices // first)
+
+
 def rows(study: Study, target: Target) -> Iterator[Row]:
-    """A row for each number of devices that the first axis can be cut for; none where a piece does not fit a device."""
-    (axis, size), *others = study.sizes.items()
-    sizes = {"heads": study.heads, "key": study.key, "value": study.key, **dict(others)}
+    """A row for each number of devices that the axes can be cut for; none where a piece does not fit a device."""
+    names = list(study.sizes)[: study.axes]
     work = None
     for devices in DEVICES:
-        if devices > size:
+        mesh = mesh_of(devices, study.axes)
+        if any(pieces > study.sizes[name] for name, pieces in zip(names, mesh, strict=True)):
             return
-        scan = load(study.spec, {**sizes, axis: -(-size // devices)})
+        cuts = [Cut(name, axis, study.sizes[name], mesh[axis]) for axis, name in enumerate(names)]
+        piece = {**study.sizes, **{cut.name: cut.longest for cut in cuts}}
+        state = {"heads": study.heads, "key": study.key, "value": study.key}
         try:
-            chosen = plan(prepare(scan, Call("bfloat16")), Request(target.name, tuned=False)).chosen
+            chosen = plan(
+                prepare(load(study.spec, {**state, **piece}), Call("bfloat16")), Request(target.name, tuned=False)
+            ).chosen
         except SpecError:
             continue
-        runs = analyse(scan).scan
-        assert isinstance(runs.topology, Regular)
-        crossing = (*(other.size or 1 for other in runs.topology.axes[1:]), *edge_state_shape(runs))
-        border, directions = border_of(runs, crossing, 4), len(runs.directions)
-        told = exchanges(border, directions, devices, chosen.forward_seconds, target, False)[0]
+        runs = analyse(load(study.spec, {**state, **study.sizes})).scan
+        border, directions = border_of(runs, cuts, 4), len(runs.directions)
+        told = exchanges(border, directions, chosen.forward_seconds, target, False)[0]
         telling = 0.0 if devices == 1 else 2 * told.seconds  # a backward pass tells as much again
         total = chosen.seconds + telling
         work = chosen.seconds * devices if work is None else work
-        nodes = scan.topology.axes[0].size if isinstance(scan.topology, Regular) else None
-        count = (nodes or 0) * (1 if not others else others[0][1])
-        way, sent, fewest = ("", 0, 0) if devices == 1 else (told.way, told.bytes, least(border, directions, devices))
+        way, sent, fewest = ("", 0, 0) if devices == 1 else (told.way, told.bytes, border.least * directions)
         share = work / (devices * total)
-        yield Row(
-            devices, count, chosen.candidate.label, chosen.seconds, chosen.memory, way, sent, fewest, telling, total, share
-        )
+        label, seconds, memory = chosen.candidate.label, chosen.seconds, chosen.memory
+        yield Row(devices, prod(piece.values()), label, seconds, memory, way, sent, fewest, telling, total, share)
 
 
 def river(target: Target) -> Iterator[tuple[int, float, float]]:
@@ -161,8 +164,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=OUT, help=f"where the numbers are written (default: {OUT})")
     options = parser.parse_args(arguments)
     target = machine(options.target)
-    found = {study.title: list(rows(study, target)) for study in STUDIES}
-    print("\n\n".join(shown(study, found[study.title]) for study in STUDIES))
+    found = [(study, list(rows(study, target))) for study in STUDIES]
+    print("\n\n".join(shown(study, lines) for study, lines in found))
     print(f"\na river of {RIVER:,} places, heads 1, key 8: levels one after the other, and states through memory")
     bound = list(river(target))
     print(
@@ -176,7 +179,9 @@ def main(arguments: list[str] | None = None) -> int:
     with written_whole(options.out) as stream:
         values = {
             "target": target.name,
-            "scans": {title: [asdict(row) for row in lines] for title, lines in found.items()},
+            "scans": [
+                {"title": study.title, "spec": study.spec, "rows": [asdict(row) for row in lines]} for study, lines in found
+            ],
             "river": bound,
         }
         stream.write((json.dumps(values, indent=1) + "\n").encode())

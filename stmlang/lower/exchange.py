@@ -1,4 +1,4 @@
-"""How states pass pieces that lie on the devices along one axis of a mesh, inside of `jax.shard_map`.
+"""How states pass pieces that lie on the devices along one or several axes of a mesh, inside of `jax.shard_map`.
 
 States are laid out as `(lane, mixed, free)`: see `stmlang.cost.exchange`. Devices are counted in the sense of a direction, from
 the one that holds its first nodes.
@@ -6,11 +6,14 @@ the one that holds its first nodes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from stmlang.lower.mesh_axes import alike
@@ -75,6 +78,37 @@ def by_doubling(piece: Passage, devices: Devices) -> Float[Array, "lane mixed fr
         before = merge_passages(_where(devices.rank >= by, devices.sent(before, by), neutral), before)
         by *= 2
     return before.written
+
+
+def by_wavefront(piece: Passage, lines: Sequence[Devices], edges: Sequence[int]) -> Float[Array, "lane mixed free"]:
+    """The same where pieces stand side by side along several axes of a mesh, in its order. `lines` are the devices along each
+    of them, `edges` those across which states enter a piece there: of these `mixed` are the numbers, axis after axis.
+
+    In a round those pieces hand states on that all states have entered by then, as far from the first one as there were
+    rounds. So every state is sent once.
+    """
+    ends = np.cumsum(edges) * (piece.written.shape[1] // sum(edges))
+    entering, leaving = jnp.zeros_like(piece.written), piece.written
+    for turn in range(sum(line.count - 1 for line in lines)):
+        parts = jnp.split(leaving, ends[:-1].tolist(), axis=1)
+        handed = [_handed(part, lines, axis, turn) for axis, part in enumerate(parts)]
+        entering = entering + jnp.concatenate(handed, axis=1)
+        leaving = pass_states(piece, entering)
+    return entering
+
+
+def _handed(array: Array, lines: Sequence[Devices], axis: int, turn: int) -> Array:
+    """What the device before this one along an axis holds, where that is one that a round has reached; else zero."""
+    ranks = np.asarray([rank for rank in product(*(range(line.count) for line in lines)) if sum(rank) == turn])
+    ranks = ranks[ranks[:, axis] < lines[axis].count - 1]
+    pairs = zip(_numbers(ranks, lines), _numbers(ranks + np.eye(len(lines), dtype=int)[axis], lines), strict=True)
+    return cast(Array, jax.lax.ppermute(array, tuple(line.axis for line in lines), list(pairs)))
+
+
+def _numbers(ranks: np.ndarray, lines: Sequence[Devices]) -> list[int]:
+    """The devices of these ranks as a collective along all of the axes counts them: in the order of the mesh."""
+    places = [rank if line.sense > 0 else line.count - 1 - rank for rank, line in zip(ranks.T, lines, strict=True)]
+    return cast("list[int]", np.ravel_multi_index(places, [line.count for line in lines]).tolist())
 
 
 def _where(condition: Bool[Array, ""], a: Passage, b: Passage) -> Passage:

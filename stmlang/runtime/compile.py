@@ -58,9 +58,9 @@ def compile(
     those of the environment variable STMLANG_PATH. What `stmlang tune` measured on this machine comes before what is predicted,
     unless `tuned` is off.
 
-    With `mesh` and `shard={"time": "x"}` the nodes of a chain or grid lie on several devices, along one of its axes and one
-    of the mesh's, which gives a `ShardedScan`. With `shard={"graphs": "x"}` graphs that come at run time are divided among the
-    devices, which gives a `ShardedGraphScan`.
+    With `mesh` and `shard={"time": "x"}`, or `shard={"rows": "x", "cols": "y"}`, the nodes of a chain or grid lie on several
+    devices, along one or more of its axes and as many of the mesh's, which gives a `ShardedScan`. With
+    `shard={"graphs": "x"}` graphs that come at run time are divided among the devices, which gives a `ShardedGraphScan`.
 
     A spec with an axis whose size is not known yet gives an `OpenScan`, which is compiled for the sizes that its first call
     has, and again for others; with `time=stmlang.Lengths()` it is compiled for few sizes, to which it fills up what it is

@@ -46,10 +46,14 @@ def test_a_loop_of_unknown_length_is_no_number() -> None:
 
 
 def test_what_is_predicted_is_what_is_sent() -> None:
-    """By every way, of a small chain; and nothing of graphs."""
-    chain, *_, graphs = STUDIES
+    """By every way, of a small chain and of an image on a mesh of two axes; and nothing of graphs."""
+    chain, *_, image, _, graphs = STUDIES
     for row in rows(chain, (3,)):
         assert row.forward == row.predicted >= row.fewest > 0
         assert row.both >= row.fewest_both
+    (row,) = (row for row in rows(image, (4,)) if row.way == "wavefront")
+    assert row.devices == (2, 2)
+    assert row.forward == row.predicted == row.fewest > 0
+    assert row.both == row.fewest_both
     (row,) = rows(graphs, (2,))
     assert (row.forward, row.both) == (0, 0)

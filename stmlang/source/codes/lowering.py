@@ -199,12 +199,12 @@ LOWERING: dict[str, tuple[str, str]] = {
     ),
     "STM5601": (
         "mesh that cannot share a scan",
-        "`shard` maps one axis of a chain or grid, or `graphs`, to an axis of `mesh`, a `jax.sharding.Mesh`. Both are given, "
-        "or none.",
+        "`shard` maps axes of a chain or grid, or `graphs`, to axes of `mesh`, a `jax.sharding.Mesh`, each to one of its own. "
+        "Both are given, or none.",
     ),
     "STM5602": (
         "dimension that the topology lacks",
-        "A scan is shared along one axis of its chain or grid, by the axis's name, which has at least as many nodes as the "
+        "A scan is shared along axes of its chain or grid, by their names, each of which has at least as many nodes as the "
         "mesh has devices along its own.",
     ),
     "STM5603": (
