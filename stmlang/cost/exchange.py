@@ -85,8 +85,7 @@ class Border:
 
     @property
     def _edge(self) -> int:
-        edges = sum(side.edges for side in self.sides)
-        return self.state // edges if edges else 0
+        return self.state // sum(side.edges for side in self.sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def exchanges(border: Border, directions: int, passing: float, target: Target, s
         return Exchange(way, rounds, passes, every, passes * passing + sent + work)
 
     ring = weighed("ring", hops, hops, hops * state, hops * handed, 0.0)
-    if scaled or devices == 1 or not probes:
+    if scaled or devices == 1:
         return [ring]
     rate = target.matmul["float64" if border.bytes == 8 else "float32"]
     apply = 2 * border.lanes * border.mixed**2 * border.free * directions / rate

@@ -213,6 +213,10 @@ def tiling_of(scan: Scan, mesh: Any, shard: Any) -> Tiling:
     if any(isinstance(expr, Neighbour) for expr in inside(*values)):
         message = f"gates of scan `{scan.name}` ask whether there is a neighbour: a piece does not know where the border is"
         raise call_error("STM5603", message, help="leave `mesh` and `shard` out, or the `neighbour`")
+    empty = [each.name for each in scan.topology.axes if each.size == 0]
+    if empty:
+        message = f"scan `{scan.name}` has no nodes to share: its axis `{empty[0]}` has size 0"
+        raise call_error("STM5602", message, help="leave `mesh` and `shard` out, or give it a size")
     cuts = [_cut(scan, names.index(axis), along) for axis, along in named.items()]
     cuts = [cut for cut in cuts if cut.devices > 1] or cuts[:1]
     return Tiling(mesh, tuple(sorted(cuts, key=lambda cut: mesh.axis_names.index(cut.name))))

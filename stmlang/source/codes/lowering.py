@@ -205,7 +205,7 @@ LOWERING: dict[str, tuple[str, str]] = {
     "STM5602": (
         "dimension that the topology lacks",
         "A scan is shared along axes of its chain or grid, by their names, each of which has at least as many nodes as the "
-        "mesh has devices along its own.",
+        "mesh has devices along its own. One without nodes is not shared.",
     ),
     "STM5603": (
         "scan that cannot be shared between devices",
