@@ -131,9 +131,10 @@ def exchanges(border: Border, directions: int, passing: float, target: Target, s
     return sorted(found, key=lambda exchange: exchange.seconds)
 
 
-def exchange_lines(ranked: Sequence[Exchange], chosen: Exchange, fewest: int) -> list[str]:
+def exchange_lines(ranked: Sequence[Exchange], chosen: Exchange, fewest: int, target: Target) -> list[str]:
     """The ways as `explain` lists them."""
-    lines: list[str] = []
+    link = f"{units.size(target.link_bandwidth)}/s and {units.seconds(target.link_latency)} a round"
+    lines = [f"states that cross cuts are told over links of {link}:"]
     for exchange in ranked:
         mark = "*" if exchange is chosen else " "
         ratio = f", {exchange.bytes / fewest:.3g}x of the least possible {units.size(fewest)}" if fewest else ""

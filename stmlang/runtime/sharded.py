@@ -136,7 +136,8 @@ class ShardedScan(eqx.Module):
         """How devices tell each other of states, the bytes beside the least possible, and the plan of a piece."""
         split = self.split
         heads = [_shared(port, cut) for port, cut in zip(split.ports, split.tiling.cuts, strict=True)]
-        lines = exchange_lines(split.ranked, split.exchange, split.border.least * len(split.scan.directions))
+        fewest = split.border.least * len(split.scan.directions)
+        lines = exchange_lines(split.ranked, split.exchange, fewest, self.plan.target)
         return "\n".join([*heads, *lines, "", self.pieces[0].explain()])
 
 

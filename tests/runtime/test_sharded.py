@@ -296,4 +296,5 @@ def test_explain_says_what_tiles_are_sent() -> None:
     text = sharded(GRID, {"rows": 2, "cols": 2}, rows=3, cols=2).explain()
     assert "shared along rows: 3 on 2 devices of the mesh axis x, 2 on the first 1, 1 on the rest" in text
     assert "shared along cols: 2 on 2 devices of the mesh axis y, 1 each" in text
+    assert "states that cross cuts are told over links of" in text
     assert "wavefront: 2 rounds, 2 passes of states" in text
