@@ -16,9 +16,10 @@ async function begin() {
   let library = {};
   const ask = () => {
     clearTimeout(waiting);
+    number += 1;  // what is still being answered is about another text
     waiting = setTimeout(() => {
       at("output").dataset.state = "waiting";
-      worker.postMessage({ kind: "check", number: ++number, text: at("text").value, sizes: at("sizes").value, target: at("target").value });
+      worker.postMessage({ kind: "check", number, text: at("text").value, sizes: at("sizes").value, target: at("target").value });
     }, 250);
   };
   worker.onerror = (event) => say(`The checker does not start: ${event.message}`);
