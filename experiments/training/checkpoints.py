@@ -63,18 +63,19 @@ class Checkpoints:
         leaves = dict(named(like))
         about = cast(Any, self.manager.restore(step, args=ocp.args.Composite(about=ocp.args.JsonRestore()))).about
         _require_same(_shapes(leaves), about["shapes"], self.folder / str(step))
+        blank = {name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in leaves.items()}
+        item = _with_numbers(blank)
         asked = ocp.args.PyTreeRestore(
-            item={name: np.zeros(leaf.shape, leaf.dtype) for name, leaf in leaves.items()},
-            restore_args={name: ocp.RestoreArgs(restore_type=np.ndarray) for name in leaves},
+            item=item, restore_args={name: ocp.RestoreArgs(restore_type=np.ndarray) for name in item}
         )
-        arrays = cast(Any, self.manager.restore(step, args=ocp.args.Composite(state=asked))).state
+        arrays = blank | cast(Any, self.manager.restore(step, args=ocp.args.Composite(state=asked))).state
         return jax.tree.unflatten(structure(like), [arrays[name] for name in leaves]), Progress(**about["progress"])
 
     def keep(self, state: State, progress: Progress) -> None:
         """Keep a state."""
         arrays = {name: np.asarray(leaf) for name, leaf in named(state)}
         about = {"progress": asdict(progress), "shapes": _shapes(arrays)}
-        what = ocp.args.Composite(state=ocp.args.PyTreeSave(arrays), about=ocp.args.JsonSave(about))
+        what = ocp.args.Composite(state=ocp.args.PyTreeSave(_with_numbers(arrays)), about=ocp.args.JsonSave(about))
         self.manager.save(progress.step, args=what, force=True)
 
     def close(self) -> None:
@@ -141,6 +142,11 @@ def _require_same(here: Mapping[str, str], there: Mapping[str, str], path: Path)
         name = next(name for name in (*here, *there) if here.get(name) != there.get(name))
         message = f"{path} is of another model: `{name}` is {there.get(name, 'not there')}, here {here.get(name, 'not there')}"
         raise TrainingError(message, "choose another folder, `--out`, or the model as it was")
+
+
+def _with_numbers(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Those arrays that hold any number: Orbax takes no others. A layer on features of which there are none has one without."""
+    return {name: array for name, array in arrays.items() if array.size}
 
 
 def _shapes(arrays: Mapping[str, Any]) -> dict[str, str]:

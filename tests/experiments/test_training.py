@@ -16,11 +16,13 @@ from tensorboardX.proto import event_pb2
 
 import stmlang
 from stmlang.experiments.training import logs
+from stmlang.experiments.training.checkpoints import Checkpoints, Progress
 from stmlang.experiments.training.command import parsed
 from stmlang.experiments.training.errors import TrainingError
 from stmlang.experiments.training.optimizers import optimizer, schedule
 from stmlang.experiments.training.settings import Training
 from stmlang.experiments.training.source import Shuffled
+from stmlang.experiments.training.state import beginning
 from stmlang.experiments.training.watch import first_bad
 from stmlang.nn import ScanLayer
 from tests.experiments.small_run import TRAINING, run
@@ -122,6 +124,18 @@ def test_runs_are_not_mixed_up(tmp_path: Path) -> None:
         run(replace(training, resume=True, seed=1, rate=0.5))
     fresh = run(replace(training, average=0.0, rate=0.02))  # the run before has ended
     assert fresh.records != first.records
+
+
+def test_a_layer_on_no_features_is_kept(tmp_path: Path) -> None:
+    """A data set without features of edges has a layer whose weights are no number."""
+    learned = {"none": jnp.zeros((0, 4)), "some": jnp.arange(3.0)}
+    state = beginning(learned, optimizer(TRAINED, 1, learned, lambda *_: False), TRAINED, best=True)
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.keep(state, Progress(step=1))
+    kept = checkpoints.last(jax.tree.map(jnp.zeros_like, state))
+    checkpoints.close()
+    assert kept is not None
+    assert jax.tree.all(jax.tree.map(np.array_equal, kept[0], state))
 
 
 def test_training_ends_when_it_gets_no_better(tmp_path: Path) -> None:
