@@ -73,5 +73,6 @@ def main(folder: str, steps: int = 200) -> float:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python examples/molecules.py FOLDER, which holds MUTAG/MUTAG_A.txt")
+        print("usage: python examples/molecules.py FOLDER, which holds MUTAG/MUTAG_A.txt", file=sys.stderr)
+        sys.exit(2)
     main(sys.argv[1])
