@@ -123,7 +123,8 @@ def test_warnings_do_not_stop_a_spec() -> None:
 
 def test_checking_is_quick() -> None:
     load("std:plstm/image_p")
-    assert calls(lambda: load("std:plstm/image_p")) < 20_000
+    most = 20_000 if sys.version_info < (3, 12) else 30_000  # newer interpreters tell a profiler of more calls
+    assert calls(lambda: load("std:plstm/image_p")) < most
 
 
 def test_checking_imports_nothing_heavy() -> None:
