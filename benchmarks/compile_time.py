@@ -15,6 +15,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -84,12 +85,17 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(measure(options.one[0], options.one[1], options.side)))
         return 0
     rows = [_apart(spec, passes, options.side) for spec in SPECS for passes in PASSES]
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(options.out) as file:
-        file.write(json.dumps({"machine": machine(), "rows": rows}, indent=2).encode() + b"\n")
+    write_rows(rows, options.out)
     show(rows)
     print(f"wrote {options.out}")
     return 0
+
+
+def write_rows(rows: Sequence[Any], path: Path) -> None:
+    """Rows as JSON, with the machine that they were measured on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as file:
+        file.write(json.dumps({"machine": machine(), "rows": rows}, indent=2).encode() + b"\n")
 
 
 def machine() -> dict[str, Any]:

@@ -11,16 +11,14 @@ and is asserted to give the same result. Written to build/bench/decays.json.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from benchmarks.compile_time import machine
+from benchmarks.compile_time import write_rows
 from stmlang.ending import start
-from stmlang.source.writing import written_whole
 
 Mode = Literal["inference", "training"]
 PASSES: dict[Mode, str] = {"inference": "forward", "training": "forward+backward"}
@@ -345,9 +343,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"measuring {case.name}, {PASSES[mode]}", file=sys.stderr, flush=True)
                 rows.append(measure(case, mode, options.repeats))
     show(rows)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(options.out) as file:
-        file.write(json.dumps({"machine": machine(), "rows": [vars(row) for row in rows]}, indent=2).encode() + b"\n")
+    write_rows([vars(row) for row in rows], options.out)
     print(f"wrote {options.out}")
     return 0
 

@@ -58,11 +58,8 @@ def _ratio(ratio: float, target: float | None) -> Cells:
 
 
 def _softmax(row: Line) -> Cells:
-    per = 1e-6 if row["name"].endswith("-flat") else 1e-3
-    times = (
-        f"{row['ours'] / per:.2f}{' us' if per == 1e-6 else ''}",
-        f"{row['softmax'] / per:.2f}{' us' if per == 1e-6 else ''}",
-    )
+    flat = row["name"].endswith("-flat")
+    times = (f"{row[side] * 1e6:.2f} us" if flat else _ms(row[side]) for side in ("ours", "softmax"))
     return row["name"], row["passes"], f"`{row['choice']}`", *times, *_ratio(row["ratio"], row["target"])
 
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from benchmarks.compile_time import machine
+from benchmarks.compile_time import write_rows
 from stmlang.ending import output_of, start
-from stmlang.source.writing import written_whole
 
 Mode = Literal["inference", "training"]
 MODES: tuple[Mode, ...] = ("inference", "training")
@@ -138,9 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     names = [pair.name for pair in PAIRS if options.only in pair.name]
     rows = [_apart(name, mode, options.repeats) for name in names for mode in MODES]
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(options.out) as file:
-        file.write(json.dumps({"machine": machine(), "rows": [vars(row) for row in rows]}, indent=2).encode() + b"\n")
+    write_rows([vars(row) for row in rows], options.out)
     show(rows)
     print(f"wrote {options.out}")
     return 0

@@ -14,18 +14,16 @@ Written to build/bench/regret.json; the samples, as `python -m benchmarks.fit` r
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.compile_time import machine
+from benchmarks.compile_time import write_rows
 from benchmarks.fit import summary
 from benchmarks.problems import Case, held_out_cases
 from benchmarks.samples import Samples, Session, compiled, measured, worth_timing
 from stmlang.ending import start
-from stmlang.source.writing import written_whole
 
 LARGEST_REGRET = 1.2
 QUICK = 12
@@ -95,10 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
         samples.cases.clear()
     rows = rows_of(samples, cases, options.keep)
     show(rows)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(options.out) as file:
-        values = {"machine": machine(), "rows": [{**asdict(row), "regret": row.regret} for row in rows]}
-        file.write(json.dumps(values, indent=2).encode() + b"\n")
+    write_rows([{**asdict(row), "regret": row.regret} for row in rows], options.out)
     print(f"wrote {options.out}")
     return 0
 

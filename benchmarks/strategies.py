@@ -22,9 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from benchmarks.compile_time import machine
+from benchmarks.compile_time import write_rows
 from stmlang.ending import output_of, require, start
-from stmlang.source.writing import written_whole
 
 Mode = Literal["inference", "training"]
 PASSES: dict[Mode, str] = {"inference": "forward", "training": "forward+backward"}
@@ -287,9 +286,7 @@ def write(rows: list[Row], path: Path) -> None:
     """The rows as JSON and, beside it, as a figure."""
     from benchmarks.figure import draw
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as file:
-        file.write(json.dumps({"machine": machine(), "rows": [vars(row) for row in rows]}, indent=2).encode() + b"\n")
+    write_rows([vars(row) for row in rows], path)
     picture = path.with_suffix(".svg")
     draw([vars(row) for row in rows], picture)
     print(f"wrote {path} and {picture}")

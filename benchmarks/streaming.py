@@ -8,13 +8,11 @@ but multiply the same weights with as many vectors. Written to build/bench/strea
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
-from benchmarks.compile_time import machine
+from benchmarks.compile_time import write_rows
 from stmlang.ending import start
-from stmlang.source.writing import written_whole
 
 DEPTH, WIDTH, HEADS = 12, 512, 8
 SPECS = ("std:chain/gla", "std:chain/mlstm", "std:chain/deltanet", "std:chain/gated_deltanet", "std:plstm/chain")
@@ -72,10 +70,7 @@ def main() -> int:
         missed = "" if row["ratio"] <= TARGET else " MISSED"
         print(f"{row['spec']:<20} {1e3 * row['step_seconds']:8.2f} ms a step, {row['ratio']:.2f} times its products{missed}")
     print(f"\n{sum(row['ratio'] <= TARGET for row in rows)} of {len(rows)} rows met the target of {TARGET}")
-    path = Path("build/bench/streaming.json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as stream:
-        stream.write(json.dumps({"machine": machine(), "rows": rows}, indent=1).encode())
+    write_rows(rows, Path("build/bench/streaming.json"))
     return 0
 
 

@@ -20,9 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from benchmarks.compile_time import machine
+from benchmarks.compile_time import write_rows
 from stmlang.ending import output_of, start
-from stmlang.source.writing import written_whole
 
 Mode = Literal["inference", "training"]
 MODES: tuple[Mode, ...] = ("inference", "training")
@@ -217,9 +216,7 @@ def main(arguments: list[str] | None = None) -> int:
         for mode in MODES
         for row in _apart(table, name, mode, options.repeats)
     ]
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(options.out) as file:
-        file.write(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=2).encode() + b"\n")
+    write_rows([asdict(row) for row in rows], options.out)
     show(rows)
     print(f"wrote {options.out}")
     return 0
