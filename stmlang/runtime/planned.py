@@ -35,7 +35,7 @@ from stmlang.cost.problem import Mode
 from stmlang.graph.shapes import Shape
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
-from stmlang.lower.mesh_axes import alike, made_of
+from stmlang.lower.mesh_axes import alike, made_of, written
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import LOG_SCALE, State
@@ -114,9 +114,11 @@ def call_scan(
     scaled = scaled and compilation.signature.scale is not None
     masked = any(argument is not None for argument in arguments[3:])
     call = ScanCall(compilation, tables_structure, structure, return_state, masked, scaled)
-    operands = [*held, *leaves]
+    operands = list(map(_array, [*held, *leaves]))
+    if any(isinstance(operand, Tracer) for operand in operands):
+        operands = written(operands)
     known = evaluate_cache_size() if on(CACHE) else 0
-    results = _scan_call.bind(*map(_array, operands), call=call)
+    results = _scan_call.bind(*operands, call=call)
     if on(CACHE) and not isinstance(results[0], Tracer):
         origin = "compiled before" if evaluate_cache_size() == known else "compiled now"
         CACHE.info("call of %r: %s", call.program, origin)
