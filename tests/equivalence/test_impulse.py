@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -18,6 +17,7 @@ from stmlang.nn import ScanLayer
 from stmlang.strategies.impulse.response import Gates, impulse_response, powers
 from tests.helpers.calls import as_tree, differentiated, error, errors
 from tests.helpers.cases import ALL, BOTH, CONCAT, CONSTANT, NONE, PROPAGATE, SQUARE, SUM
+from tests.helpers.scan_calls import equations
 
 SPEC = "std:plstm/image_constant"
 RAW = CONSTANT.replace("param(0.7)", "param(0)")
@@ -82,19 +82,6 @@ def test_precisions(dtype: str, tolerance: float) -> None:
 # --- the batch -------------------------------------------------------------------------------------------------------
 
 
-def loops(jaxpr: Any) -> Iterator[Any]:
-    """All scans of a program, however deep."""
-    for equation in jaxpr.eqns:
-        if equation.primitive.name == "scan":
-            yield equation
-        for value in equation.params.values():
-            for inner in value if isinstance(value, (tuple, list)) else (value,):
-                if hasattr(inner, "jaxpr"):
-                    yield from loops(inner.jaxpr)
-                elif hasattr(inner, "eqns"):
-                    yield from loops(inner)
-
-
 BATCH = 11
 
 
@@ -108,7 +95,7 @@ def test_no_batch_multiplies_the_response() -> None:
 
     weights = dict(layer.leaves.constant)
     program = jax.make_jaxpr(jax.grad(loss))(weights, x)
-    found = list(loops(program.jaxpr))
+    found = [equation for equation in equations(program) if equation.primitive.name == "scan"]
     assert len(found) == 2
     for equation in found:
         for array in (*equation.invars, *equation.outvars):

@@ -1,25 +1,31 @@
 """What calls of scans in a function run, and what a function costs."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import jax
 
 
-def programs(function, *arguments):
-    """The strategies whose calls a function is made of."""
-    found = set()
-
-    def visit(jaxpr):
-        for equation in jaxpr.eqns:
-            call = equation.params.get("call")
-            if call is not None and equation.primitive.name == "scan_call":
-                found.add((call.program.choice.strategy, call.batch))
-            for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda leaf: hasattr(leaf, "eqns")):
-                visit(getattr(inner, "jaxpr", inner)) if hasattr(inner, "eqns") or hasattr(inner, "jaxpr") else None
-
-    visit(jax.make_jaxpr(function)(*arguments).jaxpr)
-    return found
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a program, those of loops, branches and calls within it too."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                if hasattr(inner, "jaxpr") or hasattr(inner, "eqns"):
+                    yield from equations(getattr(inner, "jaxpr", inner))
 
 
-def work(function, *arguments):
+def programs(function: Callable[..., Any], *arguments: Any) -> set[tuple[str, Any]]:
+    """The strategies whose calls a function is made of, each with its batch."""
+    every = equations(jax.make_jaxpr(function)(*arguments))
+    calls = [equation.params["call"] for equation in every if equation.primitive.name == "scan_call"]
+    return {(call.program.choice.strategy, call.batch) for call in calls}
+
+
+def work(function: Callable[..., Any], *arguments: Any) -> tuple[float, float]:
     """The operations and bytes of a compiled function."""
     analysis = jax.jit(function).lower(*arguments).compile().cost_analysis()
     return analysis["flops"], analysis["bytes accessed"]
