@@ -14,8 +14,8 @@ from stmlang.lower.no_fusion import apart
 def remade(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of arrays whose backward pass makes again whatever it needs, in one computation of its own.
 
-    `jax.checkpoint` asks for the same. But XLA's CPU backend drops the barriers that keep it apart, sees that most of it was
-    computed before, and holds on to that until the backward pass instead.
+    `jax.checkpoint` asks for the same. But the CPU backend of jaxlib 0.10.2 drops the barriers that keep it apart, sees that
+    most of it was computed before, and holds on to that until the backward pass instead.
     """
 
     @apart

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import jax
@@ -16,6 +17,13 @@ def equations(jaxpr: Any) -> Iterator[Any]:
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 if hasattr(inner, "jaxpr") or hasattr(inner, "eqns"):
                     yield from equations(getattr(inner, "jaxpr", inner))
+
+
+def largest(function: Callable[..., Any], *arguments: Any) -> int:
+    """The numbers of the largest array that a function makes. What of it is in memory at once depends on XLA and its flags."""
+    return max(
+        prod(made.aval.shape) for equation in equations(jax.make_jaxpr(function)(*arguments)) for made in equation.outvars
+    )
 
 
 def programs(function: Callable[..., Any], *arguments: Any) -> set[tuple[str, Any]]:

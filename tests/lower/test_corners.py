@@ -15,6 +15,7 @@ from stmlang.fuzz.generators import random_arguments
 from stmlang.oracle.derivative import Arguments, derivative
 from stmlang.oracle.recurrence import reference
 from stmlang.runtime.measure import scan_program
+from stmlang.xla_flags import affected
 from tests.helpers.calls import as_tree, error
 from tests.helpers.cases import ALL, BOTH_WAYS, CONCAT, KEY_TURN, NO_TURN, NONE, VALUE_TURN
 
@@ -126,7 +127,8 @@ def test_single_precision() -> None:
 
 
 def test_training_takes_no_memory_from_the_system_in_each_call() -> None:
-    """Of `[key]` decays on 14x14, three heads of 64, four directions: what is below 32 MB glibc keeps for the next call."""
+    """Of `[key]` decays on 14x14, three heads of 64, four directions: what is below 32 MB glibc keeps for the next call. Where
+    XLA hands products to YNNPACK, as that of jaxlib 0.11.2 does, it is a third more, 43 MB."""
     text = f"scan test(heads = 3, key = 64, value = 64) on grid(rows = 14, cols = 14) {{\n{BODIES['key']}{NONE}}}\n"
     op = stmlang.compile(text, strategy="corners", config={"columns": 14}, mode="training")
-    assert scan_program(op, "training").temporary_bytes < 2**25
+    assert scan_program(op, "training").temporary_bytes < (2**25 if affected() else 1.35 * 2**25)

@@ -32,8 +32,9 @@ def sines(made: Any) -> int:
 
 
 def test_it_is_made_again() -> None:
-    """Where the barriers of `jax.checkpoint` are dropped, it is made once and kept."""
-    assert sines(_made) == sines(jax.checkpoint(_made))
+    """XLA of jaxlib 0.10.2 drops the barriers of `jax.checkpoint`, so that there it is made once and kept; that of 0.11.2 does
+    not."""
+    assert sines(_made) <= sines(jax.checkpoint(_made)) <= sines(remade(_made))
     assert sines(remade(_made)) > sines(_made)
 
 
