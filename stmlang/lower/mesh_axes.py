@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 
 import jax
 import jax.core
-import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
@@ -35,19 +34,6 @@ def alike(tree: T, *others: Any) -> T:
         return _cast(leaf, axes)
 
     return jax.tree.map(cast_to_all, tree) if axes else tree
-
-
-def written(tree: T) -> T:
-    """A tree whose arrays without a number are made here, and not taken from where they come from.
-
-    XLA of jaxlib 0.11.2 ends the process where such an array is an operand of `jax.shard_map`: its uses are folded away, and
-    Shardy stumbles over what nothing uses any more. JAX itself leaves out what nothing uses before it comes to that.
-    """
-
-    def made(leaf: Any) -> Any:
-        return jnp.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, jax.Array) and leaf.size == 0 else leaf
-
-    return jax.tree.map(made, tree)
 
 
 def made_of(operands: Sequence[Any], shape: tuple[int, ...], dtype: Any, lead: Sequence[Any] = ()) -> jax.core.ShapedArray:

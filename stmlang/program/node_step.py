@@ -22,7 +22,7 @@ from stmlang.graph.incidence import Rows
 from stmlang.graph.walk import walk
 from stmlang.lower.contractions import contract
 from stmlang.lower.gates import apply_along, read_at_ports, write_at_ports
-from stmlang.lower.mesh_axes import alike, written
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import STATE_AXES, Delta, Operands
 from stmlang.lower.sites import leaf_site
 from stmlang.lower.tables import PAD, Indices, take
@@ -183,7 +183,7 @@ def run_node(
 ) -> tuple[Float[Array, "head value"], NodeState]:
     """The step of the scan whose `program` is that of the star: inputs `(1, head, index)` and gates as `star_leaf` has them.
     Steps behind the last node give zero and change nothing."""
-    tables, state, inputs, gates = alike(written((tables, state, inputs, gates)))
+    tables, state, inputs, gates = alike((tables, state, inputs, gates))
     at = place(tables, program.dag, state.step)
     star_tables = [Bundle(sites_of(tables, at), None, None)]
     lanes = direction_inputs(program, star_tables, inputs, gates, rule=delta_rule(program.scan))

@@ -35,7 +35,8 @@ from stmlang.cost.problem import Mode
 from stmlang.graph.shapes import Shape
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
-from stmlang.lower.mesh_axes import alike, made_of, written
+from stmlang.lower.empty import hollow, solid
+from stmlang.lower.mesh_axes import alike, made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
 from stmlang.program.states import LOG_SCALE, State
@@ -60,10 +61,10 @@ class Mapped(NamedTuple):
 @dataclass(frozen=True)
 class ScanCall:
     """Everything static of a call. `tables` and `arguments` are the structures of its operands: index tables first, then
-    inputs, gates, the initial state, mask and segments. `scaled` asks for the final state at the scan's own scale. `maps` are
-    those of `vmap` from the innermost outwards, `batch` how many evaluations there are by then on a device. `mode` is training
-    once it is differentiated or transposed. `bound` says that the tables came mapped themselves, so that no other program can
-    do with them."""
+    inputs, gates, the initial state, mask and segments; arrays without a number are part of the structures. `scaled` asks for
+    the final state at the scan's own scale. `maps` are those of `vmap` from the innermost outwards, `batch` how many
+    evaluations there are by then on a device. `mode` is training once it is differentiated or transposed. `bound` says that
+    the tables came mapped themselves, so that no other program can do with them."""
 
     compilation: Compilation
     tables: Any
@@ -109,14 +110,12 @@ def call_scan(
     scaled: bool = False,
 ) -> tuple[Array, State | None]:
     """`run` for inputs, gates, the initial state, mask and segments, by the program that the call asks for."""
-    leaves, structure = jax.tree.flatten(arguments)
-    held, tables_structure = jax.tree.flatten(tables)
+    leaves, structure = jax.tree.flatten(hollow(jax.tree.map(_array, arguments)))
+    held, tables_structure = jax.tree.flatten(hollow(jax.tree.map(_array, tables)))
     scaled = scaled and compilation.signature.scale is not None
     masked = any(argument is not None for argument in arguments[3:])
     call = ScanCall(compilation, tables_structure, structure, return_state, masked, scaled)
-    operands = list(map(_array, [*held, *leaves]))
-    if any(isinstance(operand, Tracer) for operand in operands):
-        operands = written(operands)
+    operands = [*held, *leaves]
     known = evaluate_cache_size() if on(CACHE) else 0
     results = _scan_call.bind(*operands, call=call)
     if on(CACHE) and not isinstance(results[0], Tracer):
@@ -142,8 +141,9 @@ def _evaluate(call: ScanCall, *operands: Any) -> list[Array]:
     program = call.program
 
     def single(*operands: Any) -> list[Array]:
-        tables = jax.tree.unflatten(call.tables, operands[: call.held]) if program is call.own else program.tables
-        inputs, gates, initial, mask, segments = jax.tree.unflatten(call.arguments, operands[call.held :])
+        held = jax.tree.unflatten(call.tables, operands[: call.held])
+        inputs, gates, initial, mask, segments = solid(jax.tree.unflatten(call.arguments, operands[call.held :]))
+        tables = solid(held) if program is call.own else program.tables
         return jax.tree.leaves(run(program, tables, inputs, gates, initial, call.return_state, mask, segments, call.scaled))
 
     function: Callable[..., list[Array]] = single

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from stmlang.facts import Facts
 from stmlang.graph.shares import Shares, shares
-from stmlang.lower.mesh_axes import written
+from stmlang.lower.empty import hollow, solid
 from stmlang.plan.plan import Plan
 from stmlang.runtime.attributes import missing, only_compiled
 from stmlang.runtime.compiled import CompiledScan
@@ -70,11 +70,11 @@ class ShardedGraphs(eqx.Module):
         spec = PartitionSpec(self.along.name)
 
         def on_device(*stacked: Any) -> Any:
-            own = jax.tree.map(lambda array: array[0], written(stacked))
+            own = jax.tree.map(lambda array: array[0], solid(stacked))
             return jax.tree.map(lambda array: array[None], function(*own))
 
         mapped = jax.shard_map(on_device, mesh=self.along.mesh, in_specs=spec, out_specs=spec, axis_names={self.along.name})
-        return mapped(*self.along.placed((self.scans, *trees)))
+        return mapped(*hollow(self.along.placed((self.scans, *trees))))
 
     @property
     def scan(self) -> Scan:

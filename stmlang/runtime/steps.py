@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from stmlang.lower.empty import hollow, solid
 from stmlang.program.execute import run
 from stmlang.program.node_step import NodeState, NodeTables, run_node
 from stmlang.program.program import Bundle
@@ -36,7 +37,7 @@ def _row_step(
 ) -> tuple[Array, State]:
     program = compilation.program
     entering = tuple({**states, **others} for states, others in zip(state, sides, strict=True))
-    h, leaving = run(program, tables, inputs, gates, entering, True, scaled=True)
+    h, leaving = run(program, solid(hollow(tables)), inputs, gates, entering, True, scaled=True)
     assert leaving is not None
     port = program.dag.ports[0]
     behind = tuple({name: states[name] for name in (port, LOG_SCALE) if name in states} for states in leaving)
@@ -51,7 +52,7 @@ def _node_step(
     gates: dict[str, Array],
     advance: Array | None,
 ) -> tuple[Array, NodeState]:
-    h, behind = run_node(compilation.program, tables, state, inputs, gates)
+    h, behind = run_node(compilation.program, solid(hollow(tables)), state, inputs, gates)
     return _advanced(advance, h, state, behind)
 
 
