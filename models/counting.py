@@ -78,6 +78,8 @@ def _of_equation(equation: JaxprEqn, of_scan: OfScan) -> int:
             return of_scan(call.compilation) * int(call.batch)
         case "scan":
             return cast(int, equation.params["length"]) * sum(inside)
+        case "cond" if equation.params.get("branches_platforms"):
+            return inside[-1]  # what is done where no platform has a way of its own
         case "cond":
             return max(inside)
         case "while" if any(inside):

@@ -15,7 +15,10 @@ import pytest
 import stmlang
 from stmlang.models import vision
 from stmlang.models.counting import multiply_adds, parameters
-from stmlang.models.vision.convolution import Convolution
+from stmlang.models.vision.convolution import (
+    Convolution,
+    _convolved,  # pyright: ignore[reportPrivateUsage]
+)
 from stmlang.models.vision.vit import Attention
 
 KEY = jax.random.key(0)
@@ -84,11 +87,27 @@ def test_attention_is_its_equation() -> None:
         Attention(6, heads=4, key=KEY)
 
 
-def test_depthwise_convolution_is_its_equation() -> None:
-    layer, x = Convolution(2, 2, 3, groups=2, key=KEY), np.asarray(jax.random.normal(jax.random.key(1), (4, 5, 2)))
-    padded, weight = np.pad(x, ((1, 1), (1, 1), (0, 0))), np.asarray(layer.weight)[:, :, 0]
-    y = sum(padded[i : i + 4, j : j + 5] * weight[i, j] for i in range(3) for j in range(3))
-    np.testing.assert_allclose(layer(jnp.asarray(x)), y, atol=1e-5)
+@pytest.mark.parametrize(("rows", "cols", "side"), [(4, 5, 3), (1, 1, 7), (1, 2, 7), (7, 3, 7), (3, 13, 5), (2, 3, 4)])
+def test_depthwise_convolution_is_its_equation(rows: int, cols: int, side: int) -> None:
+    """Value and gradient, also of the way that platforms other than CPUs take."""
+    layer = Convolution(2, 2, side, groups=2, key=KEY)
+    x, slope = (np.asarray(jax.random.normal(jax.random.key(seed), (rows, cols, 2)), np.float64) for seed in (1, 2))
+    before = (side - 1) // 2
+    around = ((before, side - 1 - before), (before, side - 1 - before), (0, 0))
+    padded, weight = np.pad(x, around), np.asarray(layer.weight, np.float64)[:, :, 0]
+    y, of_weight, of_padded = np.zeros_like(x), np.zeros_like(weight), np.zeros_like(padded)
+    for i, j in np.ndindex(side, side):
+        seen = (slice(i, i + rows), slice(j, j + cols))
+        y += padded[seen] * weight[i, j]
+        of_weight[i, j] = (padded[seen] * slope).sum(axis=(0, 1))
+        of_padded[seen] += slope * weight[i, j]
+    of_x = of_padded[before : before + rows, before : before + cols]
+    elsewhere = partial(_convolved, stride=1, groups=2)
+    for call in (lambda x, w: eqx.tree_at(lambda layer: layer.weight, layer, w)(x), elsewhere):
+        value, back = jax.vjp(call, jnp.asarray(x, jnp.float32), layer.weight)
+        np.testing.assert_allclose(value, y, atol=1e-5)
+        np.testing.assert_allclose(back(jnp.asarray(slope, jnp.float32))[0], of_x, atol=1e-5)
+        np.testing.assert_allclose(back(jnp.asarray(slope, jnp.float32))[1][:, :, 0], of_weight, atol=2e-5)
 
 
 def test_efficientnet_needs_a_key_in_training_only() -> None:
