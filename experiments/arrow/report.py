@@ -14,7 +14,8 @@ from stmlang.draw.picture import svg
 from stmlang.experiments.arrow.control import Control
 from stmlang.experiments.arrow.drawing import pixels, png, sheet
 from stmlang.experiments.arrow.generation import FORMS, Form, Geometry, scenes
-from stmlang.experiments.arrow.settings import MODELS, SCALES, Model, Scale, Settings
+from stmlang.experiments.arrow.models import VARIANTS, blocks
+from stmlang.experiments.arrow.settings import BASELINES, BLOCKS, SCALES, Model, Scale, Settings
 from stmlang.experiments.training.settings import as_json, options
 from stmlang.source.writing import written_whole
 
@@ -34,6 +35,14 @@ NAMES: dict[Model, str] = {
     "d_mode": "pLSTM, D-mode",
     "constant": "pLSTM, constant gates",
     "vit": "ViT",
+    "efficientnet": "EfficientNet-B0",
+    "convnext": "ConvNeXt",
+    "vil": "ViL",
+    "vim": "Vim",
+    "mamba_nd": "Mamba-ND",
+    "v2m": "V2M",
+    "two_d_mamba": "2DMamba",
+    "mamba2d": "Mamba2D",
 }
 PAPER: dict[Model, tuple[str, str]] = {
     "paper_start": (".972 ± .003", ".778 ± .031"),
@@ -45,7 +54,15 @@ PAPER: dict[Model, tuple[str, str]] = {
 }
 """Test accuracies of the paper, on images of its own form: mean and 90 % confidence interval of five seeds, at the rate that is
 best on the test scenes, chosen for each column by itself. Its gates are closed at the start, in ablations too."""
-COLOURS = ("#0b6e99", "#b3541e", "#7a8b2f", "#8c3b6d", "#c9a227", "#5b6670", "#1f2933")
+CURVES: tuple[Model, ...] = ("efficientnet", "vil", "two_d_mamba", "mamba2d")
+"""Models of which the paper has curves and no numbers."""
+INK = ("#b3541e", "#7a8b2f", "#8c3b6d", "#c9a227", "#5b6670", "#1f2933")
+LINES = ("-", "--", "-.")
+PANELS: tuple[tuple[Model, ...], ...] = (
+    ("plstm", "paper_start", "no_position", "p_mode", "d_mode", "constant", "vit"),
+    ("plstm", *BASELINES),
+)
+"""Models whose curves stand on the same axes."""
 
 
 @dataclass(frozen=True)
@@ -193,21 +210,33 @@ def _recipe(outcome: Outcome) -> str:
     if len(settings.rates) > 1:
         rates = ", ".join(f"{rate:g}" for rate in settings.rates)
         chosen = f"is that of {rates} which is best with seed {first} on the validation scenes of the size of training;"
+    variants = " Variants of pLSTM that are no models of their own are trained at its rate." if settings.ablations else ""
     seeds = f"Seeds: {', '.join(map(str, settings.seeds))}; mean and deviation over them." if others else f"One seed, {first}."
-    alone = (
-        f" Rows without a deviation are of seed {first} alone, at the rate of pLSTM." if others and settings.ablations else ""
-    )
     read = "all features" if settings.reads == "all" else "a share of the features of their own"
     text = (
-        f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; {settings.depth} layers of "
-        f"{settings.dim} features and {settings.heads} heads. The rate of a model {chosen} test scenes, {settings.test:,} of "
-        f"each size, took no part, and there are {settings.validation:,} validation scenes of each. Weights are those after "
-        f"the last step. {seeds}{alone} Gates read {read}, and start half open (biases of sources and marks 0, of direct terms "
-        "-2), but for the row that says otherwise (-4 and -6, the paper's). The paper's numbers are of images of 192x192 and "
-        "384x384 and twelve layers of 192 features. All runs here together trained for "
-        f"{sum(result.seconds for result in outcome.results) / 60:.0f} minutes."
+        f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; pLSTM and ViT have "
+        f"{settings.depth} layers of {settings.dim} features and {settings.heads} heads.{_blocks(settings)} The rate of a "
+        f"model {chosen} test scenes, {settings.test:,} of each size, took no part, and there are {settings.validation:,} "
+        f"validation scenes of each.{variants} Weights are those after the last step. {seeds} Gates of pLSTM read {read}, and "
+        "start half open (biases of sources and marks 0, of direct terms -2), but for the row that says otherwise (-4 and -6, "
+        "the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve layers of 192 features. All runs "
+        f"here together trained for {sum(result.seconds for result in outcome.results) / 60:.0f} minutes."
     )
     return "## Models\n\n" + fill(text, WIDTH, break_on_hyphens=False)
+
+
+def _blocks(settings: Settings) -> str:
+    """How deep baselines are."""
+    deep: list[Model] = [model for model in settings.models if model in BLOCKS]
+    if not deep:
+        return ""
+    counts = ", ".join(f"{NAMES[model]} {blocks(model, settings)}" for model in deep)
+    several = [f"{NAMES[model]} makes {BLOCKS[model]} at once" for model in deep if BLOCKS[model] > 1]
+    made = f" ({', '.join(several)})" if several else ""
+    return (
+        " The others have blocks of as many features, as many blocks as bring their parameters nearest to those of pLSTM, "
+        f"since most have no perceptrons: {counts}{made}."
+    )
 
 
 def _of_form(form: Form, outcome: Outcome) -> list[str]:
@@ -239,28 +268,75 @@ def _tried(form: Form, outcome: Outcome) -> list[str]:
 
 
 def _compared(form: Form, outcome: Outcome) -> list[str]:
-    """Whether pLSTM extrapolates better than a ViT: a question only where both learned the size of training as well."""
-    plstm, vit = outcome.of(form, "plstm"), outcome.of(form, "vit")
-    if not (plstm and vit):
-        return []
-    own, other = (float(np.mean([result.validation for result in results])) for results in (plstm, vit))
-    reached = f"{other:.3f} against {own:.3f}"
-    if abs(own - other) > MATCHED:
-        better, behind = ("pLSTM", "the ViT") if own > other else ("the ViT", "pLSTM")
-        text = (
-            f"The two do not learn the size of training equally well (validation {reached}, ViT and pLSTM): {behind} stays "
-            f"behind {better} by more than {MATCHED}, at every rate that was tried. So the columns of the larger size do not "
-            "compare how the two extrapolate, and no claim about it is made from them."
+    """Which models are no better than without the circle; and whether pLSTM extrapolates better than another: a question only
+    where both learned the size of training as well."""
+    said, plstm = [_blind(form, outcome)], outcome.of(form, "plstm")
+    others: dict[Model, list[Result]] = {
+        model: outcome.of(form, model)
+        for model in outcome.settings.models
+        if model not in VARIANTS and plstm and outcome.of(form, model)
+    }
+    own = _mean(plstm)
+    equal: list[tuple[Model, list[Result]]] = [
+        (model, results) for model, results in others.items() if abs(_mean(results) - own) <= MATCHED
+    ]
+    if equal:
+        reached = ", ".join(f"{NAMES[model]} {_mean(results):.3f}" for model, results in equal)
+        found = "; ".join(_further(model, plstm, results) for model, results in equal)
+        said.append(
+            f"As well as pLSTM ({own:.3f} on validation scenes, within {MATCHED}) these learn the size of training: {reached}. "
+            f"So the columns of the larger size compare how they extrapolate: {found}."
         )
-    else:
-        far, near = ([result.larger_test for result in results] for results in (plstm, vit))
-        ahead = "pLSTM" if min(far) > max(near) else "the ViT" if min(near) > max(far) else None
-        found = f"every seed of {ahead} is ahead there" if ahead else "seeds of the two overlap, and no difference is shown"
-        text = (
-            f"Both learn the size of training equally well (validation {reached}, ViT and pLSTM), so the columns of the larger "
-            f"size compare how they extrapolate: {found}."
+    apart: list[tuple[Model, list[Result]]] = [each for each in others.items() if each not in equal]
+    if apart:
+        reached = ", ".join(
+            f"{NAMES[model]} {_mean(results):.3f} ({'behind' if _mean(results) < own else 'ahead'})" for model, results in apart
         )
-    return [fill(text, WIDTH, break_on_hyphens=False)]
+        said.append(
+            f"More than {MATCHED} off pLSTM ({own:.3f}) at the best rate that was tried: {reached}. The columns of the "
+            "larger size do not compare how these and pLSTM extrapolate, and no claim about it is made from them."
+        )
+    if form == "paper" and any(outcome.of(form, model) for model in CURVES):
+        said.append(SHOWN)
+    return [fill(text, WIDTH, break_on_hyphens=False) for text in said if text]
+
+
+SHOWN = (
+    "Of EfficientNet, ViL, 2DMamba and Mamba2D the paper shows curves and no numbers: by its text EfficientNet is best of all "
+    "at the size of training and fails at the larger one, and ViL and Mamba2D do not extrapolate beyond chance."
+)
+
+
+def _blind(form: Form, outcome: Outcome) -> str:
+    """Models that the control is as good as: not above it by three deviations of a share of so many scenes."""
+    settings, control = outcome.settings, outcome.controls[form]
+    beyond, said = 3 * (0.25 / settings.test) ** 0.5, list[str]()
+    for size, name, without in (
+        (settings.geometry.size, "test", control.same),
+        (settings.larger.size, "larger_test", control.larger),
+    ):
+        means: dict[Model, Any] = {
+            model: np.mean([getattr(result, name) for result in outcome.of(form, model)])
+            for model in (*settings.models, *settings.ablations)
+            if outcome.of(form, model)
+        }
+        behind = [NAMES[model] for model, mean in means.items() if mean <= without + beyond]
+        said.append(f"at {size} {', '.join(behind) or 'none'}")
+    return f"No better than without the circle, or by less than {beyond:.3f}, are {' and '.join(said)}."
+
+
+def _further(model: Model, plstm: Sequence[Result], results: Sequence[Result]) -> str:
+    far, near = ([result.larger_test for result in each] for each in (plstm, results))
+    if min(far) > max(near):
+        return f"every seed of pLSTM is ahead of all of {NAMES[model]}"
+    if min(near) > max(far):
+        return f"every seed of {NAMES[model]} is ahead of all of pLSTM"
+    return f"seeds of pLSTM and {NAMES[model]} overlap, and no difference is shown"
+
+
+def _mean(results: Sequence[Result]) -> float:
+    """The accuracy on validation scenes of the size of training, over seeds."""
+    return float(np.mean([result.validation for result in results])) if results else 0.0
 
 
 def _row(model: Model, results: Sequence[Result], *, paper: bool) -> str:
@@ -273,33 +349,41 @@ def _row(model: Model, results: Sequence[Result], *, paper: bool) -> str:
 
 
 def curves(outcome: Outcome) -> str:
-    """Validation accuracy by step, mean over seeds and from the least to the largest, a row of two axes for each form."""
+    """Validation accuracy by step, mean over seeds and from the least to the largest: a row of two axes for each form and each
+    panel that has results."""
     settings = outcome.settings
+    asked = {*settings.models, *settings.ablations}
+    panels = [panel for panel in PANELS if panel is PANELS[0] or asked.intersection(panel[1:])]
+    rows: list[tuple[Form, tuple[Model, ...]]] = [(form, panel) for form in settings.forms for panel in panels]
 
     def draw(figure: Any) -> None:
-        axes = figure.subplots(len(settings.forms), 2, squeeze=False, sharey="row")
-        for row, form in zip(axes, settings.forms, strict=True):
-            for axis, name, size in zip(
-                row, ("accuracy", "larger"), (settings.geometry.size, settings.larger.size), strict=True
+        axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
+        for pair, (form, panel) in zip(axes, rows, strict=True):
+            control = outcome.controls[form]
+            for axis, name, size, without in (
+                (pair[0], "accuracy", settings.geometry.size, control.same),
+                (pair[1], "larger", settings.larger.size, control.larger),
             ):
-                _draw_curves(axis, outcome, form, lambda point, name=name: point[name])
-                control = outcome.controls[form]
-                without = control.same if name == "accuracy" else control.larger
+                _draw_curves(axis, outcome, form, panel, lambda point, name=name: point[name])
                 axis.axhline(without, color="#66737f", linestyle=":", linewidth=1, label="without the circle")
                 axis.set(xlabel="step", ylabel="accuracy", title=f"{form}, {size}x{size}")
-        axes[0, 0].legend(frameon=False, fontsize=7)
+            pair[1].legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
-    return svg(draw, 7.2, 2.8 * len(settings.forms))
+    return svg(draw, 9.2, 2.8 * len(rows))
 
 
-def _draw_curves(axis: Any, outcome: Outcome, form: Form, value: Callable[[Mapping[str, float]], float]) -> None:
-    for model, colour in zip(MODELS, COLOURS, strict=True):
+def _draw_curves(
+    axis: Any, outcome: Outcome, form: Form, panel: Sequence[Model], value: Callable[[Mapping[str, float]], float]
+) -> None:
+    """pLSTM stands out on every panel; of the others no two have the same colour and line."""
+    for number, model in enumerate(panel):
         results = outcome.of(form, model)
         if results:
+            colour, line = ("#0b6e99", "-") if number == 0 else (INK[number % len(INK)], LINES[number % len(LINES)])
             steps = [point["step"] for point in results[0].curve]
             values = np.asarray([[value(point) for point in result.curve] for result in results])
-            axis.plot(steps, values.mean(axis=0), color=colour, label=NAMES[model], linewidth=1)
-            axis.fill_between(steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0)
+            axis.plot(steps, values.mean(axis=0), line, color=colour, label=NAMES[model], linewidth=1 if number else 1.6)
+            axis.fill_between(steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.1, linewidth=0)
 
 
 def _share(value: float) -> str:

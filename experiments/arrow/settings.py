@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal, get_args
@@ -12,8 +13,35 @@ from stmlang.experiments.arrow.generation import FORMS, Form, Geometry
 from stmlang.experiments.training.settings import Training
 
 Scale = Literal["paper", "small"]
-Model = Literal["plstm", "paper_start", "no_position", "p_mode", "d_mode", "constant", "vit"]
+Model = Literal[
+    "plstm",
+    "paper_start",
+    "no_position",
+    "p_mode",
+    "d_mode",
+    "constant",
+    "vit",
+    "efficientnet",
+    "convnext",
+    "vil",
+    "vim",
+    "mamba_nd",
+    "v2m",
+    "two_d_mamba",
+    "mamba2d",
+]
 MODELS: tuple[Model, ...] = get_args(Model)
+BLOCKS: Mapping[Model, int] = {
+    "convnext": 1,
+    "vil": 2,
+    "vim": 1,
+    "mamba_nd": 4,
+    "v2m": 1,
+    "two_d_mamba": 1,
+    "mamba2d": 1,
+}
+"""Networks of blocks of one width, other than pLSTM and ViT, and how many blocks each makes at once."""
+BASELINES: tuple[Model, ...] = ("efficientnet", *BLOCKS)
 Reads = Literal["own", "all"]
 
 TRAINING = Training(
@@ -42,7 +70,7 @@ class Settings:
     scale: Annotated[Scale, Doc("which defaults: images and the paper's recipe, or small grids of tokens")] = "paper"
     forms: Annotated[tuple[Form, ...], Doc("forms of the data")] = FORMS
     models: Annotated[tuple[Model, ...], Doc("what is trained; none for a page on the data alone")] = MODELS
-    ablations: Annotated[tuple[Model, ...], Doc("trained with the first seed alone, at the rate that is best for plstm")] = ()
+    ablations: Annotated[tuple[Model, ...], Doc("trained at the rate that is best for plstm")] = ()
     seeds: Annotated[tuple[int, ...], Doc("runs of each model, by seed of its parameters and of its data")] = (43, 44, 45)
     rates: Annotated[tuple[float, ...], Doc("peaks of the learning rate, tried with the first seed")] = (1e-4, 3e-4, 1e-3)
     vit_steps: Annotated[int, Doc("a ViT takes so many times the steps of the others")] = 1
@@ -54,7 +82,7 @@ class Settings:
     patch: Annotated[int, Doc("side of the patches of images")] = 16
     dim: Annotated[int, Doc("features of a token")] = 192
     heads: Annotated[int, Doc("heads of each layer")] = 6
-    depth: Annotated[int, Doc("layers, a perceptron behind each")] = 12
+    depth: Annotated[int, Doc("layers of pLSTM and ViT, a perceptron behind each")] = 12
     expansion: Annotated[int, Doc("features within a perceptron, in multiples of dim")] = 4
     reads: Annotated[Reads, Doc("gates read a share of the features of their own, or all features")] = "own"
     gain: Annotated[float, Doc("deviation of the weights of gates at the start, times the root of what they read")] = 0.0
@@ -82,6 +110,8 @@ class Settings:
             or self.dim % (4 * max(1, self.heads)) == 0,
             "--gain must not be negative": self.gain >= 0,
             "--models and --ablations must not share a model": not set(self.models) & set(self.ablations),
+            "efficientnet is for images: leave it out, or set --cell 0": self.cell == 0
+            or "efficientnet" not in (*self.models, *self.ablations),
             "--depth must be even": self.depth >= 2 and self.depth % 2 == 0,
             "--expansion and --vit-steps must be at least 1": min(self.expansion, self.vit_steps) >= 1,
         }
@@ -102,17 +132,16 @@ class Settings:
 SMALL_TRAINING = replace(
     TRAINING, steps=1000, batch=64, rate=1e-3, warmup=0.1, floor=0.01, weight_decay=0.01, log=50, validate=200, checkpoint=60.0
 )
-"""For a study by short runs: all of it trained for 85 minutes of a busy machine of two cores. Sixteen squares of 24 pixels
-rather than 36 of 16: a step of pLSTM takes 0.06 seconds of a core in place of 0.16, and it leaves chance after 100 steps, which
-it had hardly done after 600. A ViT takes 0.04, leaves chance after 800, and needs 8,000 to be right on as many scenes of the
-size learned."""
+"""For a study by short runs. Sixteen squares of 24 pixels rather than 36 of 16: a step of pLSTM takes 0.06 seconds of a core in
+place of 0.16, and it leaves chance after 100 steps, which it had hardly done after 600. A ViT takes 0.04, leaves chance after
+800, and needs 8,000 to be right on as many scenes of the size learned."""
 SCALES: dict[Scale, Settings] = {
     "paper": Settings(),
     "small": Settings(
         training=SMALL_TRAINING,
         geometry=Geometry(size=96, padding=12, radius=(7.0, 11.0), length=(8, 14), width=(1, 2)),
         scale="small",
-        models=("plstm", "vit"),
+        models=("plstm", "vit", *BLOCKS),
         ablations=("paper_start", "no_position", "p_mode", "d_mode", "constant"),
         seeds=(0, 1, 2),
         rates=(1e-3, 3e-3),
