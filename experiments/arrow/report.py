@@ -210,14 +210,17 @@ def _recipe(outcome: Outcome) -> str:
     if len(settings.rates) > 1:
         rates = ", ".join(f"{rate:g}" for rate in settings.rates)
         chosen = f"is that of {rates} which is best with seed {first} on the validation scenes of the size of training;"
-    variants = " Variants of pLSTM that are no models of their own are trained at its rate." if settings.ablations else ""
+    alone = ""
+    if others and settings.ablations:
+        alone = f" Rows without a deviation are of seed {first} alone, at the rate of pLSTM"
+        alone += "." if set(settings.ablations) <= set(VARIANTS) else ": one of its own may suit another model better."
     seeds = f"Seeds: {', '.join(map(str, settings.seeds))}; mean and deviation over them." if others else f"One seed, {first}."
     read = "all features" if settings.reads == "all" else "a share of the features of their own"
     text = (
         f"{length} with batches of {training.batch} out of {settings.images:,} scenes{vit}; pLSTM and ViT have "
         f"{settings.depth} layers of {settings.dim} features and {settings.heads} heads.{_blocks(settings)} The rate of a "
         f"model {chosen} test scenes, {settings.test:,} of each size, took no part, and there are {settings.validation:,} "
-        f"validation scenes of each.{variants} Weights are those after the last step. {seeds} Gates of pLSTM read {read}, and "
+        f"validation scenes of each. Weights are those after the last step. {seeds}{alone} Gates of pLSTM read {read}, and "
         "start half open (biases of sources and marks 0, of direct terms -2), but for the row that says otherwise (-4 and -6, "
         "the paper's). The paper's numbers are of images of 192x192 and 384x384 and twelve layers of 192 features. All runs "
         f"here together trained for {sum(result.seconds for result in outcome.results) / 60:.0f} minutes."
@@ -227,7 +230,7 @@ def _recipe(outcome: Outcome) -> str:
 
 def _blocks(settings: Settings) -> str:
     """How deep baselines are."""
-    deep: list[Model] = [model for model in settings.models if model in BLOCKS]
+    deep: list[Model] = [model for model in (*settings.models, *settings.ablations) if model in BLOCKS]
     if not deep:
         return ""
     counts = ", ".join(f"{NAMES[model]} {blocks(model, settings)}" for model in deep)

@@ -68,9 +68,9 @@ def run(settings: Settings, console: Console) -> Outcome:
             outcome = replace(outcome, results=[*outcome.results, *trained(form, model, settings, console)])
             write(outcome)
     for form in settings.forms:
-        alike = replace(settings, rates=_rates(outcome.of(form, "plstm"), settings))
+        alone = replace(settings, seeds=settings.seeds[:1], rates=_rates(outcome.of(form, "plstm"), settings))
         for model in settings.ablations:
-            outcome = replace(outcome, results=[*outcome.results, *trained(form, model, alike, console)])
+            outcome = replace(outcome, results=[*outcome.results, *trained(form, model, alone, console)])
             write(outcome)
     return outcome
 
