@@ -1,8 +1,9 @@
 """Arrays inside of `jax.shard_map`, whose types say along which axes of the mesh the numbers differ.
 
 There a scan must carry out what it carries in, and a cotangent must be of the type of what it belongs to; constants differ
-along no axis. So all arguments of a program are made to differ along the same axes where they come in, and constants that a
-loop or an adjoint starts from are made like them. Outside of `shard_map` nothing happens.
+along no axis. So all arguments of a program are made to differ along the same axes where they come in, all operands of a
+strategy where they are laid out, and constants that a loop or an adjoint starts from are made like them. Outside of
+`shard_map` nothing happens.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from stmlang.facts import RankOne
 from stmlang.facts.overwriting import DeltaRule
+from stmlang.lower.mesh_axes import alike
 from stmlang.lower.operands import Factors, Operands, factored, ragged_operands, regular_operands
 from stmlang.lower.strategy import LoweringContext, Tables
 from stmlang.lower.values import Environment, Frame
@@ -97,7 +98,8 @@ def direction_inputs(
         if scan.normalize != "none":
             ones = jnp.ones((*operands.value.shape[:-1], 1), operands.value.dtype)
             operands = operands._replace(value=jnp.concatenate([operands.value, ones], axis=-1))
-        lanes.append(DirectionInputs(context, bundle.strategy, operands, heard, frame, scale))
+        # A gate that is a number of the spec differs along no axis of a mesh, where its strategy may loop over it and others.
+        lanes.append(DirectionInputs(context, bundle.strategy, alike(operands), heard, frame, scale))
     return lanes
 
 

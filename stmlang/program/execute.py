@@ -111,7 +111,7 @@ def _with_direct(program: Program, lanes: list[DirectionInputs]) -> list[Directi
         gate = gate.sum(0, keepdims=True)
     else:
         gate = jnp.broadcast_to(gate, (len(program.scan.directions), *gate.shape[1:]))
-    return [lane._replace(operands=lane.operands._replace(direct=gate)) for lane in lanes]
+    return [lane._replace(operands=alike(lane.operands._replace(direct=gate))) for lane in lanes]
 
 
 def _nothing(program: Program, initial: State | None, return_state: bool, scaled: bool) -> tuple[Array, State | None]:
@@ -141,6 +141,7 @@ def gating(program: Program, tables: Sequence[Bundle], inputs: Mapping[str, Arra
     scan, shape = program.scan, gating_shape(program.scan, program.dag)
     if program.dag.node_count == 0:
         return jnp.zeros(shape, program.dtype)
+    tables, inputs, gates = alike((tables, inputs, gates))
     lanes = direction_inputs(program, tables, inputs, gates)
     matrix = _formed(program, lanes) if program.strategy.offers.gating else _read_of_units(program, lanes)
     direct = _numbers(_direct(program, lanes))

@@ -53,6 +53,12 @@ NORMALIZED = """scan means(heads = 1, key = 2, value = 2) on grid(rows, cols) {
     transition[out, in] = sigmoid(linear(x)) / 2
     mark[in]            = sigmoid(linear(x))
 }"""
+GATES = """scan constant(heads = 1, key = 2, value = 2) on {} {{
+    directions both
+    source     = {}
+    transition = {}
+    mark       = {}
+}}"""
 Pieces = dict[str, int]
 """Into how many pieces the axes are cut that are."""
 # Text, pieces, how devices tell each other, sizes.
@@ -67,6 +73,8 @@ CASES: list[tuple[str, Pieces, str, dict[str, int]]] = [
     (GRID, {"rows": 2, "cols": 2}, "wavefront", {"rows": 3, "cols": 2}),
     ("std:plstm/image_p", {"rows": 2, "cols": 4}, "wavefront", {"rows": 2, "cols": 4, **SMALL}),
     ("std:plstm/image_d", {"rows": 2, "cols": 2}, "ring", {"rows": 2, "cols": 4, **SMALL}),
+    (GATES.format("chain(time)", 0, 0, 0), {"time": 2}, "ring", {"time": 5}),
+    (GATES.format("chain(time)", 1, 0, "linear(x)"), {"time": 3}, "wavefront", {"time": 7}),
 ]
 MESHES = [(2, 1), (1, 2), (2, 2), (2, 4), (4, 2), (3, 2)]
 TILES = [
@@ -95,6 +103,13 @@ SLOW: list[tuple[str, Pieces, str, dict[str, int]]] = [
     (VOLUME, {"cols": 2}, "wavefront", {"depth": 2, "rows": 1, "cols": 2}),
     (VOLUME, {"depth": 2, "cols": 2}, "wavefront", {"depth": 3, "rows": 2, "cols": 2}),
     (VOLUME, {"cols": 2, "rows": 2, "depth": 2}, "wavefront", {"depth": 2, "rows": 2, "cols": 3}),
+    *(
+        (GATES.format("chain(time)", *gates), {"time": 3}, way, {"time": 7})
+        for gates in ((0, 1, 1), (1, 1, 0), ("param(0.5)", 0, 1), ("linear(x)", "param(0.5)", 0))
+        for way in ("ring", "rounds", "gather", "wavefront")
+    ),
+    (GATES.format("grid(rows, cols)", 0, 0, 0), {"rows": 2, "cols": 3}, "wavefront", {"rows": 3, "cols": 5}),
+    (GATES.format("grid(rows, cols)", 1, 0, "linear(x)"), {"rows": 2, "cols": 2}, "ring", {"rows": 3, "cols": 3}),
     *TILES,
 ]
 
@@ -147,6 +162,19 @@ def test_results_of_one_device(text: str, pieces: Pieces, way: str, sizes: Mappi
     arguments, states = values(op)
     expected = both(op, arguments, states)
     actual = both(sharded(text, pieces, way, dtype="float64", **sizes), arguments, states)
+    for one, several in zip(jax.tree.leaves(expected), jax.tree.leaves(actual), strict=True):
+        np.testing.assert_allclose(several, one, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore::stmlang.StabilityWarning")
+@pytest.mark.parametrize("gates", [(1, "param(0.2)", 1), ("param(0.5)", 0.25, 1)])
+def test_gates_of_which_some_are_numbers(gates: tuple[Any, Any, Any]) -> None:
+    """Those that are differ along no axis of the mesh, the others do, and one impulse response is made of both in a loop."""
+    text, sizes = GATES.format("grid(rows, cols)", *gates), {"rows": 3, "cols": 3}
+    op: Any = stmlang.compile(text, dtype="float64", strategy="impulse", **sizes)
+    arguments, states = values(op)
+    expected = both(op, arguments, states)
+    actual = both(sharded(text, {"rows": 2}, "ring", dtype="float64", strategy="impulse", **sizes), arguments, states)
     for one, several in zip(jax.tree.leaves(expected), jax.tree.leaves(actual), strict=True):
         np.testing.assert_allclose(several, one, rtol=1e-10, atol=1e-11)
 
