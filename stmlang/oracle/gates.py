@@ -219,7 +219,7 @@ class Evaluator:
                 ports, states, (low, high) = self.frame.together([self.evaluate(base), self.evaluate(exponent)])
                 return Value(ports, states, self.raised(low, high))
             case Reduce() | Normalize():
-                return self.along(expr)
+                return self.along(expr, self.evaluate(expr.argument))
             case Stack():
                 return self.stacked(expr)
             case Split(arguments=arguments):
@@ -279,9 +279,8 @@ class Evaluator:
         """A rescaling over groups."""
         return rescaled(kind, array, groups)
 
-    def along(self, expr: Reduce | Normalize) -> Value:
-        """A reduction or a rescaling over one index, after the argument has been given that index."""
-        argument = self.evaluate(expr.argument)
+    def along(self, expr: Reduce | Normalize, argument: Value) -> Value:
+        """A reduction or a rescaling of an argument over one index, after it has been given that index."""
         ports, states, _ = self.frame.together([argument], expr.over)
         value = self.frame.spread(argument, ports, states)
         less, fewer = port_part(set(ports) - {expr.over}), state_part(set(states) - {expr.over})

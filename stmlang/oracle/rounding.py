@@ -13,12 +13,17 @@ decide everywhere, what an expression rounds off would often take back what its 
 sites there is one number, so that in a quotient whose derivative cancels, such as a parameter divided by a multiple of itself,
 the movements may add up to nothing whichever of three ways bits are read; among many draws some do.
 
+Of two terms that are nearly equal, bits decide alike in all three ways one time in eight, and their difference would be off by
+next to nothing. So sums, means and products are moved until they are off by what their operands could have made of them, had
+none taken back what another one did.
+
 Equal numbers are moved equally, and ones inwards, so that a comparison that is a tie stays one: at a kink the derivative is
 that of the same side.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +42,7 @@ from stmlang.oracle.functions import (
 )
 from stmlang.oracle.gates import Evaluator
 from stmlang.oracle.values import Value
-from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Neighbour, Number
+from stmlang.scan.expression import L2_EPSILON, Degree, Expr, Function, Neighbour, Number, Product, Reduce, Sum
 
 STEP = 1e-6
 """What a number is moved by, relative to itself: far above the rounding of float64, and small enough to be linear."""
@@ -54,11 +59,11 @@ class Exact(Evaluator):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.values: dict[int, Floats] = {}
+        self.values: dict[int, Value] = {}
 
     def evaluate(self, expr: Expr) -> Value:
         value = super().evaluate(expr)
-        self.values[id(expr)] = value.array
+        self.values[id(expr)] = value
         return value
 
 
@@ -68,9 +73,10 @@ class Rounding(Evaluator):
     def __init__(self, way: int, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.way = way
-        exact = Exact(*arguments)
-        exact.run()
-        self.exact = exact.values
+        self.exact = Exact(*arguments)
+        self.exact.run()
+        self.off: dict[int, Value] = {}
+        """How far each expression was moved, by its identity: sizes, of derivatives in the imaginary parts."""
         self.terms: Floats = np.zeros(())
         """Of the expression that is being evaluated, the size of what its derivative is made of."""
         self.partial: Floats = np.zeros(())
@@ -78,12 +84,37 @@ class Rounding(Evaluator):
 
     def evaluate(self, expr: Expr) -> Value:
         """The value of an expression, moved; numbers that are written out or counted are exact."""
-        value = super().evaluate(expr)
+        value, exact = super().evaluate(expr), self.exact.values[id(expr)].array
         terms, self.terms = self.terms, np.zeros(())
         partial, self.partial = self.partial, np.zeros(())
-        if isinstance(expr, Number | Degree | Neighbour):
-            return value
-        return replace(value, array=moved(value.array, self.exact[id(expr)], partial, terms, self.way))
+        if not isinstance(expr, Number | Degree | Neighbour):
+            lost = (self.apart(expr) - _sizes(value.array - exact)) / STEP
+            partial = np.maximum(partial, np.abs(value.array.real) + _known(lost.real))
+            value = replace(value, array=moved(value.array, exact, partial, terms + _known(lost.imag), self.way))
+        self.off[id(expr)] = replace(value, array=_sizes(value.array - exact))
+        return value
+
+    def apart(self, expr: Expr) -> Floats:
+        """How far the value of a sum or a product would be off if none of its operands took back what another one did, and its
+        derivative likewise; zero of others. Of the derivative of a product all terms are counted already."""
+        match expr:
+            case Sum(terms=operands):
+                return self.exact.added([False for _ in operands], self._together(self.off, operands))
+            case Reduce(kind="sum" | "mean", argument=argument):
+                return self.exact.along(expr, self.off[id(argument)]).array
+            case Product(factors=operands):
+                inverted = [below for below, _ in operands]
+                sizes = [np.abs(array.real) for array in self._together(self.exact.values, operands)]
+                total: Floats = np.zeros(())
+                for place, off in enumerate(self._together(self.off, operands)):
+                    others = self.exact.multiplied(inverted[:place] + inverted[place + 1 :], sizes[:place] + sizes[place + 1 :])
+                    total = total + others * off.real / (sizes[place] ** 2 if inverted[place] else 1)
+                return total
+            case _:
+                return np.zeros(())
+
+    def _together(self, values: Mapping[int, Value], operands: Sequence[tuple[bool, Expr]]) -> list[Floats]:
+        return self.frame.together([values[id(operand)] for _, operand in operands])[2]
 
     def applied(self, function: Function, arguments: list[Floats]) -> Floats:
         """Saturating functions: their derivatives cancel."""
@@ -199,6 +230,16 @@ def moved(array: Floats, exact: Floats, partial: Floats, terms: Floats, way: int
         return real
     bits = np.where(array.imag == 0, bits, upwards(array.imag, way))
     return real + 1j * _away(array.imag, exact.imag, np.abs(array.imag) + terms, bits)
+
+
+def _sizes(array: Floats) -> Floats:
+    """Absolute values, of derivatives in the imaginary part."""
+    return np.abs(array.real) + 1j * np.abs(array.imag) if np.iscomplexobj(array) else np.abs(array)
+
+
+def _known(sizes: Floats) -> Floats:
+    """Sizes that are numbers and above zero, zero in place of others."""
+    return np.where(np.isfinite(sizes), np.maximum(sizes, 0), 0.0)
 
 
 def _away(array: Floats, exact: Floats, size: Floats, bits: np.ndarray[Any, np.dtype[np.bool_]]) -> Floats:

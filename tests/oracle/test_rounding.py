@@ -1,5 +1,5 @@
-"""What derivatives may be off by where they are formed from what cancels: never nothing by chance, and little enough that a
-wrong one is caught."""
+"""What values and derivatives may be off by where they are formed from what cancels: never nothing by chance, and little enough
+that a wrong one is caught."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from stmlang.fuzz.checks import CHECKS
 from stmlang.fuzz.checks.point import as_tree, point
 from stmlang.fuzz.trial import Trial, Way
 from stmlang.oracle.derivative import turned
-from stmlang.oracle.gates import evaluate_gates
-from stmlang.oracle.rounding import WAYS, Rounding
+from stmlang.oracle.functions import Floats
+from stmlang.oracle.gates import DirectionGates, evaluate_gates
+from stmlang.oracle.rounding import STEP, WAYS, Rounding
 from stmlang.oracle.tolerance import sizes_of
 from stmlang.program import expressions
 from tests.fuzz.faults import Fault, objection, planted
@@ -53,6 +54,32 @@ def test_terms_that_cancel_are_counted_in_every_draw() -> None:
         value, change = (np.abs(array[parameter]) for array in arrays)
         term = np.where(value > 1 / 10, change / np.maximum(2 * value, 1 / 5), 5 * change)  # of the quotient, or undivided
         assert np.all(sizes.change_errors.transition.array[0] >= term)
+
+
+TAKEN_BACK = """scan apart(heads = 2, key = 2, value = 2) on chain(time = 9) {
+    source     = tanh(linear(x)) - tanh(linear(x))
+    transition = sigmoid(linear(x)) / (1 + sigmoid(linear(x)))
+    mark       = mean(k, over = key)
+}"""
+
+
+def test_terms_take_back_nothing_in_any_draw() -> None:
+    """A difference and a mean are off by a unit of each of their terms at least, a quotient by two of its own."""
+    for draw in Trial(TAKEN_BACK, "case", "random", 3).draws(16):
+        here = point(draw, "float64", False)
+        arguments = (here.scan, here.dag, here.at.q, here.at.k, here.at.v, here.at.gates)
+        gates = evaluate_gates(*arguments)[0]
+        noisy = [evaluate_gates(*arguments, evaluator=partial(Rounding, way))[0] for way in WAYS]
+
+        def off(name: str, gates: DirectionGates = gates, noisy: list[DirectionGates] = noisy) -> Floats:
+            exact = getattr(gates, name).array
+            return np.max([np.abs(getattr(way, name).array - exact) for way in noisy], axis=0) / STEP
+
+        first, second = (np.abs(np.tanh(here.at.gates[name])).reshape(9, 2) for name in ("source", "source.2"))
+        almost = 1 - 1e-3
+        assert np.all(off("source") >= almost * (first + second))
+        assert np.all(off("mark") >= almost * np.abs(here.at.k).mean(-1))
+        assert np.all(off("transition") >= 2 * almost * gates.transition.array)
 
 
 # --- wrong derivatives
