@@ -179,6 +179,21 @@ def test_gates_of_which_some_are_numbers(gates: tuple[Any, Any, Any]) -> None:
         np.testing.assert_allclose(several, one, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore::stmlang.StabilityWarning")
+def test_a_gating_matrix_inside_of_shard_map() -> None:
+    """Of gates that differ from device to device, and of such that do not."""
+    op: Any = stmlang.compile(GATES.format("grid(rows, cols)", 1, "param(0.2)", 1), strategy="impulse", rows=3, cols=3)
+    two = {name: jnp.stack([jnp.full(shape, 0.1), jnp.full(shape, 0.3)]) for name, shape in op.signature.gates.items()}
+
+    def matrix(gates: dict[str, jax.Array]) -> jax.Array:
+        return op.gating_matrix({name: array[0] for name, array in gates.items()})[None]
+
+    lies = PartitionSpec("x")
+    several = jax.jit(jax.shard_map(matrix, mesh=along(2), in_specs=lies, out_specs=lies))(two)
+    for number, one in enumerate(several):
+        close(op.gating_matrix({name: array[number] for name, array in two.items()}), one)
+
+
 def close(one: Any, other: Any) -> None:
     """Results in float32."""
     np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
