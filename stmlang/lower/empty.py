@@ -28,10 +28,16 @@ def hollow(tree: T) -> T:
     """A tree with an `Empty` in place of each array without a number."""
 
     def known(leaf: Any) -> Any:
-        empty = isinstance(leaf, jax.Array) and any(type(size) is int and size == 0 for size in leaf.shape)
-        return Empty(leaf.shape, leaf.dtype) if empty else leaf
+        return Empty(leaf.shape, leaf.dtype) if _is_empty(leaf) else leaf
 
     return cast(T, jax.tree.map(known, tree))
+
+
+def flattened(tree: Any) -> tuple[list[Any], Any]:
+    """The arrays that have numbers, and the structure of the hollow tree. Each call of a scan asks for it, and most have none
+    that is empty."""
+    whole = cast("tuple[list[Any], Any]", jax.tree.flatten(tree))
+    return cast("tuple[list[Any], Any]", jax.tree.flatten(hollow(tree))) if any(map(_is_empty, whole[0])) else whole
 
 
 def solid(tree: T) -> T:
@@ -41,3 +47,8 @@ def solid(tree: T) -> T:
         return jnp.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, Empty) else leaf
 
     return cast(T, jax.tree.map(made, tree, is_leaf=lambda leaf: isinstance(leaf, Empty)))
+
+
+def _is_empty(leaf: Any) -> bool:
+    """Of what may be a number without a shape; sizes may be symbols, which stand for one at least."""
+    return 0 in getattr(leaf, "shape", ())

@@ -35,7 +35,7 @@ from stmlang.cost.problem import Mode
 from stmlang.graph.shapes import Shape
 from stmlang.log import CACHE, on
 from stmlang.lower.adjoint import filled, is_real
-from stmlang.lower.empty import hollow, solid
+from stmlang.lower.empty import flattened, solid
 from stmlang.lower.mesh_axes import alike, made_of
 from stmlang.program.execute import run
 from stmlang.program.program import Bundle, Program
@@ -110,14 +110,14 @@ def call_scan(
     scaled: bool = False,
 ) -> tuple[Array, State | None]:
     """`run` for inputs, gates, the initial state, mask and segments, by the program that the call asks for."""
-    leaves, structure = jax.tree.flatten(hollow(jax.tree.map(_array, arguments)))
-    held, tables_structure = jax.tree.flatten(hollow(jax.tree.map(_array, tables)))
+    leaves, structure = flattened(arguments)
+    held, tables_structure = flattened(tables)
     scaled = scaled and compilation.signature.scale is not None
     masked = any(argument is not None for argument in arguments[3:])
     call = ScanCall(compilation, tables_structure, structure, return_state, masked, scaled)
     operands = [*held, *leaves]
     known = evaluate_cache_size() if on(CACHE) else 0
-    results = _scan_call.bind(*operands, call=call)
+    results = _scan_call.bind(*map(_array, operands), call=call)
     if on(CACHE) and not isinstance(results[0], Tracer):
         origin = "compiled before" if evaluate_cache_size() == known else "compiled now"
         CACHE.info("call of %r: %s", call.program, origin)
