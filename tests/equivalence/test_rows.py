@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import stmlang
+from stmlang.xla_flags import affected
 from tests.equivalence.test_candidates import check
 from tests.equivalence.test_transforms import hessian, vmap_of_grad
 from tests.helpers.calls import as_tree, compiled, error, errors, expected
@@ -103,13 +104,16 @@ def streamed() -> Subject:
 
 def test_streamed_blocks_hold_no_matrix() -> None:
     """Forward and backward no array has a number for every pair of nodes, where the strategy that holds the gating matrix has
-    one; none has half as many."""
-    nodes, numbers = 24 * 24, list[int]()
+    one; none has half as many. XLA of jaxlib 0.10.2 allots a fifth of the memory, that of 0.11.2 more."""
+    nodes, numbers, used = 24 * 24, list[int](), list[int]()
     for strategy, config in (("parallel", None), ("rows", {"axis": 0, "rows": 3, "targets": 96})):
         op = stmlang.compile(SPEC, strategy=strategy, config=config, rows=24, cols=24, heads=1, key=8, value=8)
-        numbers.append(largest(jax.grad(lambda arguments, op=op: jnp.sum(op(*arguments) ** 2)), op.example()))
+        gradient = jax.jit(jax.grad(lambda arguments, op=op: jnp.sum(op(*arguments) ** 2)))
+        used.append(gradient.lower(op.example()).compile().memory_analysis().temp_size_in_bytes)
+        numbers.append(largest(op))
     assert numbers[0] >= nodes**2
     assert 2 * numbers[1] < nodes**2
+    assert 5 * used[1] < used[0] or not affected()
 
 
 def test_programs_grow_with_the_logarithm() -> None:

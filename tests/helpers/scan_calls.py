@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 
 def equations(jaxpr: Any) -> Iterator[Any]:
@@ -19,11 +20,11 @@ def equations(jaxpr: Any) -> Iterator[Any]:
                     yield from equations(getattr(inner, "jaxpr", inner))
 
 
-def largest(function: Callable[..., Any], *arguments: Any) -> int:
-    """The numbers of the largest array that a function makes. What of it is in memory at once depends on XLA and its flags."""
-    return max(
-        prod(made.aval.shape) for equation in equations(jax.make_jaxpr(function)(*arguments)) for made in equation.outvars
-    )
+def largest(op: Any) -> int:
+    """The numbers of the largest array that the gradient of a scan's sum of squares makes. What of it is in memory at once
+    depends on XLA and its flags."""
+    program = jax.make_jaxpr(jax.grad(lambda arguments: jnp.sum(op(*arguments) ** 2)))(op.example())
+    return max(prod(made.aval.shape) for equation in equations(program) for made in equation.outvars)
 
 
 def programs(function: Callable[..., Any], *arguments: Any) -> set[tuple[str, Any]]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from stmlang.lower.remade import remade
+from stmlang.xla_flags import affected
 
 
 def _made(x: jax.Array, y: jax.Array) -> dict[str, jax.Array]:
@@ -35,6 +36,7 @@ def test_it_is_made_again() -> None:
     """XLA of jaxlib 0.10.2 drops the barriers of `jax.checkpoint`, so that there it is made once and kept; that of 0.11.2 does
     not."""
     assert sines(_made) <= sines(jax.checkpoint(_made)) <= sines(remade(_made))
+    assert sines(_made) == sines(jax.checkpoint(_made)) or not affected()
     assert sines(remade(_made)) > sines(_made)
 
 
